@@ -1,0 +1,48 @@
+package result
+
+import "fmt"
+
+// The smallest sample sizes with a finite two-sided 95% bound for a quantile.
+// Below them the number would be the maximum in disguise, so it is not given.
+const (
+	MinP50 = 1
+	MinP95 = 72
+	MinP99 = 368
+)
+
+// Latency is a distribution in milliseconds. A nil percentile was not measured
+// or N is below its minimum; Reason then says which.
+type Latency struct {
+	N      int64    `json:"n"`
+	P50    *float64 `json:"p50_ms"`
+	P95    *float64 `json:"p95_ms"`
+	P99    *float64 `json:"p99_ms"`
+	Reason string   `json:"reason,omitempty"`
+}
+
+// NewLatency keeps the percentiles (milliseconds) that n samples can carry and
+// leaves the others nil with the reason.
+func NewLatency(n int64, p50, p95, p99 float64) Latency {
+	l := Latency{N: n}
+	if n >= MinP50 {
+		l.P50 = &p50
+	}
+	if n >= MinP95 {
+		l.P95 = &p95
+	}
+	if n >= MinP99 {
+		l.P99 = &p99
+	}
+	switch {
+	case n < MinP50:
+		l.Reason = "no samples"
+	case n < MinP95:
+		l.Reason = fmt.Sprintf("P95 needs n ≥ %d, P99 needs n ≥ %d", MinP95, MinP99)
+	case n < MinP99:
+		l.Reason = fmt.Sprintf("P99 needs n ≥ %d", MinP99)
+	}
+	return l
+}
+
+// Ptr returns a pointer to v, for the nullable numbers of this format.
+func Ptr(v float64) *float64 { return &v }

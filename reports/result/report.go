@@ -1,0 +1,518 @@
+package result
+
+import (
+	"fmt"
+	"time"
+)
+
+// Schema is the version of report.json this package writes and reads.
+const Schema = 1
+
+// Report is report.json: everything a run came to.
+type Report struct {
+	Schema   int       `json:"schema"`
+	Scenario string    `json:"scenario"`
+	Seed     uint64    `json:"seed"`
+	Verdict  Verdict   `json:"verdict"`
+	Reason   string    `json:"reason"` // one sentence, also for pass
+	Started  time.Time `json:"started"`
+	Finished time.Time `json:"finished,omitzero"`
+
+	Environment Environment `json:"environment"`
+	Harness     Harness     `json:"harness,omitzero"`
+	Validity    *Validity   `json:"validity,omitempty"` // nil = not assessed
+
+	Steps      []Step       `json:"steps"`
+	Totals     Totals       `json:"totals"`
+	Submits    Submits      `json:"submits"`
+	Channels   []Channel    `json:"channels"`
+	Workflow   []Workflow   `json:"workflow"`
+	Outbox     Outbox       `json:"outbox"`
+	Callback   Callback     `json:"callback"`
+	Deliveries Deliveries   `json:"deliveries"`
+	PG         PG           `json:"pg"`
+	Redis      Redis        `json:"redis"`
+	Protolog   Protolog     `json:"protolog"`
+	CPU        CPU          `json:"cpu_us_per_message"`
+	Billing    []Billing    `json:"billing"`
+	Identities []Identity   `json:"identities"`
+	Checks     []Check      `json:"checks"`
+	SLO        []SLO        `json:"slo,omitempty"`
+	Faults     []Fault      `json:"faults"`
+	Stages     []Stage      `json:"stages"`
+	Limit      Limit        `json:"limiting_stage,omitempty"` // of the whole run; the knee has its own
+	Knee       *Knee        `json:"knee"`                     // null = no knee was looked for
+	Recommend  *Recommended `json:"recommendation"`           // null = no ground for one
+
+	Conservation []ConservationSample `json:"conservation_samples,omitempty"`
+	Queues       []Queue              `json:"queues,omitempty"`
+	Processes    []Process            `json:"processes,omitempty"`
+	Little       []Little             `json:"little,omitempty"`
+	Gate         []GateMetric         `json:"gate,omitempty"`
+}
+
+// Environment is what the run ran on. Runs with different durability settings
+// are never compared.
+type Environment struct {
+	CPU         string            `json:"cpu"`
+	Cores       int               `json:"cores"`
+	Go          string            `json:"go"`
+	Postgres    string            `json:"postgres"`
+	Redis       string            `json:"redis"`
+	Provisioner string            `json:"provisioner"` // urls | containers | processes
+	Durability  map[string]string `json:"durability"`
+	Gateway     GatewayProcess    `json:"gateway"`
+	Kernel      string            `json:"kernel,omitempty"`
+	MemoryBytes int64             `json:"memory_bytes,omitempty"`
+	Filesystem  string            `json:"filesystem,omitempty"`
+	Settings    map[string]string `json:"settings,omitempty"` // effective, read back from the running gateway
+}
+
+// GatewayProcess identifies the program under test.
+type GatewayProcess struct {
+	PID     int    `json:"pid"`
+	SHA256  string `json:"sha256"` // of the binary, lower-case hex
+	Version string `json:"version,omitempty"`
+}
+
+// Harness identifies what drove the run and how to repeat it.
+type Harness struct {
+	Version        string `json:"version,omitempty"`
+	SHA256         string `json:"sha256,omitempty"`
+	ScenarioSHA256 string `json:"scenario_sha256,omitempty"` // of scenario.resolved.yaml
+	Repro          string `json:"repro,omitempty"`           // one command line
+}
+
+// Validity says whether the clocks of a run or step can be believed. Counts and
+// identities stay valid on a noisy machine.
+type Validity struct {
+	OK               bool     `json:"ok"`
+	GeneratorP99     *float64 `json:"generator_lateness_p99_ms"` // fire − due
+	SimulatorP99     *float64 `json:"simulator_lateness_p99_ms,omitempty"`
+	NotSent          int64    `json:"not_sent"`
+	OfferedVsPlanned *float64 `json:"offered_vs_planned"` // ratio, 1 = as planned
+	Hiccups          int64    `json:"hiccups"`            // 250 ms windows with a stall over 3 ms
+	Steal            *float64 `json:"steal"`              // share of CPU time, 0..1
+	ForeignCPU       *float64 `json:"foreign_cpu"`        // share of CPU time, 0..1
+	OwnCPU           *float64 `json:"own_cpu"`            // harness, in cores
+	CanaryDrift      *float64 `json:"canary_drift,omitempty"`
+	Notes            []string `json:"notes,omitempty"`
+}
+
+// Step is one phase of load at one target rate.
+type Step struct {
+	Name        string      `json:"name"`
+	TargetTPS   float64     `json:"target_tps"`
+	Offered     int64       `json:"offered"` // messages whose due time came
+	Valid       bool        `json:"valid"`   // its clocks can be believed
+	SubmitResp  SubmitResp  `json:"submit_resp"`
+	FirstSubmit FirstSubmit `json:"first_submit"`
+	Receipts    Receipts    `json:"receipts"`
+	Added       Latency     `json:"added"` // the gateway's own share: supplier hold subtracted
+
+	Warmup         bool             `json:"warmup,omitempty"` // loaded and balanced, but not judged
+	DurationS      float64          `json:"duration_s,omitempty"`
+	OfferedTPS     *float64         `json:"offered_tps,omitempty"`
+	AcceptedTPS    *float64         `json:"accepted_tps,omitempty"` // SUBMIT_RESP 0 per second
+	FinalTPS       *float64         `json:"final_tps,omitempty"`    // messages with a final fate per second
+	SubmitRespFire *Latency         `json:"submit_resp_from_fire,omitempty"`
+	DrainedS       *float64         `json:"drained_s,omitempty"` // end of load → everything empty
+	Validity       *Validity        `json:"validity,omitempty"`
+	Limit          Limit            `json:"limit,omitempty"`
+	Stopped        string           `json:"stopped,omitempty"` // the stop condition that fired here
+	Enterprises    []StepEnterprise `json:"enterprises,omitempty"`
+}
+
+// SubmitResp is what customers were answered, from the intended start.
+type SubmitResp struct {
+	Latency
+
+	OK             int64 `json:"ok"`
+	Rejected       int64 `json:"rejected"`
+	Missing        int64 `json:"missing"`
+	DuplicateMsgID int64 `json:"duplicate_msg_id"`
+}
+
+// FirstSubmit is the full chain: first, non-resend SUBMITs in the supplier's
+// record, latency from the intended start.
+type FirstSubmit struct {
+	Latency
+
+	TPS               *float64 `json:"tps"`          // the smaller of the next two: the one judged
+	TPSInterval       *float64 `json:"tps_interval"` // (n−1) ÷ (last − first)
+	TPSPhase          *float64 `json:"tps_phase"`    // n ÷ phase length
+	DuplicateSubmitID int64    `json:"duplicate_submit_id"`
+}
+
+// Receipts is the relay of status reports: supplier sent → customer received.
+type Receipts struct {
+	Latency
+
+	Duplicates int64 `json:"duplicates"`
+}
+
+// StepEnterprise is one enterprise's part of a step.
+type StepEnterprise struct {
+	Enterprise  string      `json:"enterprise"`
+	Offered     int64       `json:"offered"`
+	SubmitResp  SubmitResp  `json:"submit_resp"`
+	FirstSubmit FirstSubmit `json:"first_submit"`
+}
+
+// Totals counts messages by fate over the whole run.
+type Totals struct {
+	Messages         int64            `json:"messages"`
+	Delivered        int64            `json:"delivered"`
+	Failed           int64            `json:"failed"`
+	Submitted        int64            `json:"submitted"` // accepted upstream, no receipt
+	Unknown          int64            `json:"unknown"`
+	Expired          int64            `json:"expired"`
+	Cancelled        int64            `json:"cancelled"`
+	RejectedByReason map[string]int64 `json:"rejected_by_reason"`
+}
+
+// Submits counts SUBMITs sent to suppliers.
+type Submits struct {
+	First    int64 `json:"first"`
+	Resend   int64 `json:"resend"`
+	Accepted int64 `json:"accepted"`
+	Rejected int64 `json:"rejected"`
+	Timeout  int64 `json:"timeout"`
+	Unknown  int64 `json:"unknown"`
+}
+
+// Channel is one supplier account.
+type Channel struct {
+	ID          string       `json:"id"`
+	Connections []Connection `json:"connections"`
+	Window      int          `json:"window,omitempty"` // per connection
+	RateLimit   float64      `json:"rate_limit,omitempty"`
+}
+
+// Connection is one link of a channel, as the supplier saw it.
+type Connection struct {
+	ID           string   `json:"id"`
+	Submits      int64    `json:"submits"`
+	InflightPeak int64    `json:"inflight_peak"`
+	P50          *float64 `json:"p50_ms,omitempty"`
+	P95          *float64 `json:"p95_ms"`
+	P99          *float64 `json:"p99_ms,omitempty"`
+}
+
+// Workflow is one enterprise's batches.
+type Workflow struct {
+	Enterprise string   `json:"enterprise"`
+	Batches    int64    `json:"batches"`
+	Mean       float64  `json:"mean"` // messages per batch
+	Max        int64    `json:"max"`
+	WaitP50    *float64 `json:"wait_p50_ms"`
+	WaitP95    *float64 `json:"wait_p95_ms"`
+	DrainedS   *float64 `json:"drained_s"`
+}
+
+// Outbox is the delay between commit and publish.
+type Outbox struct {
+	PublishP95 *float64 `json:"publish_p95_ms"`
+	PublishMax *float64 `json:"publish_max_ms"`
+}
+
+// Callback is the edge→core hop.
+type Callback struct {
+	Requests    int64   `json:"requests"`
+	Events      int64   `json:"events"`
+	BatchMean   float64 `json:"batch_mean"`
+	Retries     int64   `json:"retries"`
+	BacklogPeak int64   `json:"backlog_peak"`
+}
+
+// Deliveries is the receipts' way to customers.
+type Deliveries struct {
+	MaxAttempts   int64   `json:"max_attempts"`
+	Duplicates    int64   `json:"duplicates"`
+	AttemptsAtAck []int64 `json:"attempts_at_ack,omitempty"` // [i] = deliveries acknowledged at attempt i+1
+}
+
+// PG is PostgreSQL during the measured steps.
+type PG struct {
+	PoolWaitP95           *float64 `json:"pool_wait_p95_ms"`
+	LockWaitMax           *float64 `json:"lock_wait_max_ms"`
+	IdleInTransactionMax  *float64 `json:"idle_in_transaction_max_ms"`
+	SlowStatements        int64    `json:"slow_statements"`
+	StatementsPerMessage  *float64 `json:"statements_per_message"`
+	CommitsPerMessage     *float64 `json:"commits_per_message"`
+	WALBytesPerMessage    *float64 `json:"wal_bytes_per_message"`
+	SlowestStatement      string   `json:"slowest_statement,omitempty"`
+	SlowestStatementMean  *float64 `json:"slowest_statement_mean_ms,omitempty"`
+}
+
+// Redis is Redis during the measured steps.
+type Redis struct {
+	CommandsPerMessage *float64 `json:"commands_per_message"`
+	StreamLagMax       int64    `json:"stream_lag_max"`
+	StreamPendingMax   int64    `json:"stream_pending_max"`
+	MemoryPeakBytes    int64    `json:"memory_peak_bytes,omitempty"`
+}
+
+// Protolog counts protocol-log events: published + sampled out + spilled = events.
+type Protolog struct {
+	Events     int64 `json:"events"`
+	Published  int64 `json:"published"`
+	SampledOut int64 `json:"sampled_out"`
+	Spilled    int64 `json:"spilled"`
+}
+
+// CPU is processor time per message in microseconds, by process.
+type CPU struct {
+	Gateway  *float64 `json:"gateway"`
+	Postgres *float64 `json:"postgres"`
+	Redis    *float64 `json:"redis"`
+	Harness  *float64 `json:"harness"`
+}
+
+// Process is the footprint of one process.
+type Process struct {
+	Name         string `json:"name"`
+	RSSPeakBytes int64  `json:"rss_peak_bytes"`
+	OpenFiles    int64  `json:"open_files_peak"`
+	Goroutines   int64  `json:"goroutines_peak,omitempty"`
+}
+
+// Billing is one enterprise's account over the run. Amounts, price and balances
+// are in 1/10,000 yuan.
+type Billing struct {
+	Enterprise     string `json:"enterprise"`
+	Price          int64  `json:"price"`
+	Units          int64  `json:"units"`
+	Opening        int64  `json:"opening"`
+	Closing        int64  `json:"closing"`
+	TopUps         int64  `json:"top_ups,omitempty"`
+	ChargedN       int64  `json:"charged_n"`
+	ChargedAmount  int64  `json:"charged_amount"`
+	RefundedN      int64  `json:"refunded_n"`
+	RefundedAmount int64  `json:"refunded_amount"`
+	ReleasedN      int64  `json:"released_n"`
+	ReleasedAmount int64  `json:"released_amount"`
+	FrozenN        int64  `json:"frozen_n"`
+	FrozenAmount   int64  `json:"frozen_amount,omitempty"`
+}
+
+// Names of the identities.
+const (
+	IdentityBalanceEqBilling  = "balance_eq_billing"
+	IdentityBillingEqSupplier = "billing_eq_supplier"
+	IdentityConservation      = "conservation"
+	IdentityChargedAmount     = "charged_amount"
+	IdentityReleasedAmount    = "released_amount"
+	IdentityRefundedAmount    = "refunded_amount"
+)
+
+// Identity is an equality between two witnesses; both sides in 1/10,000 yuan.
+// Enterprise is empty for the sum over all.
+type Identity struct {
+	ID         string   `json:"id"`
+	Enterprise string   `json:"enterprise"`
+	OK         bool     `json:"ok"` // follows Status; [Report.Seal] sets it
+	Status     Status   `json:"status"`
+	Left       int64    `json:"left"`
+	Right      int64    `json:"right"`
+	Difference int64    `json:"difference"` // Left − Right
+	NLeft      int64    `json:"n_left"`     // items examined, not violations
+	NRight     int64    `json:"n_right"`
+	Witnesses  []string `json:"witnesses"` // of C, S, D, R, M, L
+	Detail     string   `json:"detail,omitempty"`
+	Offenders  []string `json:"offenders,omitempty"` // traces of the first offending keys
+}
+
+// Check is a named invariant that is not a sum of money.
+type Check struct {
+	ID        string   `json:"id"`
+	OK        bool     `json:"ok"` // follows Status; [Report.Seal] sets it
+	Status    Status   `json:"status"`
+	NLeft     int64    `json:"n_left"` // items examined, not violations
+	NRight    int64    `json:"n_right"`
+	Count     int64    `json:"count"` // violations
+	Detail    string   `json:"detail"`
+	Witnesses []string `json:"witnesses,omitempty"`
+	Offenders []string `json:"offenders,omitempty"`
+}
+
+// SLO is one objective of the scenario. Value nil = not measured = not OK.
+type SLO struct {
+	Metric string   `json:"metric"`
+	Step   string   `json:"step,omitempty"`
+	Op     string   `json:"op"`    // "<=" or ">="
+	Limit  float64  `json:"limit"` // in the metric's unit
+	Unit   string   `json:"unit,omitempty"`
+	Value  *float64 `json:"value"`
+	Low    *float64 `json:"low,omitempty"` // interval within this run
+	High   *float64 `json:"high,omitempty"`
+	N      int64    `json:"n"`
+	OK     bool     `json:"ok"`
+	Reason string   `json:"reason,omitempty"` // why there is no value
+}
+
+// Fault is one injected fault, proved from the other side.
+type Fault struct {
+	ID          string     `json:"id"`
+	Injected    bool       `json:"injected"`  // proved to have bitten
+	Recovered   bool       `json:"recovered"` // proved to have ended
+	Outstanding int64      `json:"outstanding_at_injection"`
+	At          *time.Time `json:"at"`
+	Until       *time.Time `json:"until"`
+	Proof       string     `json:"proof,omitempty"`
+}
+
+// Names of the stages of the waterfall, in order.
+const (
+	StageInboxCommit   = "inbox_commit"
+	StageInboxWait     = "inbox_wait"
+	StageWorkflow      = "workflow"
+	StageOutboxPublish = "outbox_publish"
+	StageStreamWait    = "stream_wait"
+	StageWindowWait    = "window_wait"
+	StageSupplier      = "supplier"
+	StageCallback      = "callback"
+	StageSettlement    = "settlement"
+	StageDelivery      = "delivery"
+)
+
+// Stage is one stage of the waterfall.
+type Stage struct {
+	Name string `json:"name"`
+
+	Latency
+}
+
+// Knee brackets the capacity: full-chain rates.
+type Knee struct {
+	SustainedTPS *float64 `json:"sustained_tps"` // highest step that held
+	SaturatedTPS *float64 `json:"saturated_tps"` // lowest step that did not; null = not reached
+	Limit        Limit    `json:"limit"`
+}
+
+// Recommended is the production limit: floor(0.75 × highest sustained full-chain rate).
+type Recommended struct {
+	TotalTPS    int64                   `json:"total_tps"`
+	Enterprises []RecommendedEnterprise `json:"enterprises"`
+	EvidenceS   float64                 `json:"evidence_s"` // length of the measurement behind it
+	Detail      string                  `json:"detail,omitempty"`
+}
+
+// RecommendedEnterprise is one enterprise's share of the limit.
+type RecommendedEnterprise struct {
+	Enterprise string `json:"enterprise"`
+	TPS        int64  `json:"tps"`
+}
+
+// ConservationSample is the conservation identity at one moment, recomputed from
+// account entries: opening + top-ups = available + frozen + charged − refunded.
+type ConservationSample struct {
+	AtS        float64 `json:"at_s"` // seconds since Started
+	Enterprise string  `json:"enterprise,omitempty"`
+	Opening    int64   `json:"opening"`
+	TopUps     int64   `json:"top_ups"`
+	Available  int64   `json:"available"`
+	Frozen     int64   `json:"frozen"`
+	Charged    int64   `json:"charged"`
+	Refunded   int64   `json:"refunded"`
+	Difference int64   `json:"difference"` // 0 = holds
+}
+
+// Queue is one place polled at the end for nothing_left.
+type Queue struct {
+	Name     string `json:"name"`
+	Left     int64  `json:"left"`
+	Expected int64  `json:"expected"`
+	OK       bool   `json:"ok"`
+	Detail   string `json:"detail,omitempty"`
+}
+
+// Little compares in-flight counted by a witness with λ × W from the generator.
+type Little struct {
+	Step    string  `json:"step"`
+	Witness string  `json:"witness"` // "gateway gauge" or "simulator"
+	L       float64 `json:"l"`
+	LambdaW float64 `json:"lambda_w"`
+	OK      bool    `json:"ok"` // within 5 %
+}
+
+// GateMetric is one metric of the interleaved comparison with a baseline binary.
+type GateMetric struct {
+	Metric    string    `json:"metric"`
+	Baseline  []float64 `json:"baseline"`  // one value a run
+	Candidate []float64 `json:"candidate"` // one value a run
+	Ratio     *float64  `json:"ratio"`     // of the medians
+	P         *float64  `json:"p"`         // one-sided, after Holm
+	Shift     *float64  `json:"shift"`     // Hodges-Lehmann
+	WorseBy   float64   `json:"worse_by"`
+	Floor     float64   `json:"floor"`
+	Status    Status    `json:"status"`
+	Detail    string    `json:"detail,omitempty"`
+}
+
+// Seal sets the fields that follow from others: Schema, and OK of identities and
+// checks from their Status. [Save] calls it.
+func (r *Report) Seal() {
+	r.Schema = Schema
+	for i := range r.Identities {
+		r.Identities[i].OK = r.Identities[i].Status.OK()
+	}
+	for i := range r.Checks {
+		r.Checks[i].OK = r.Checks[i].Status.OK()
+	}
+}
+
+// Validate returns the first contradiction: a foreign schema, an unknown verdict,
+// or an ok that does not follow from its status.
+func (r *Report) Validate() error {
+	if r.Schema != Schema {
+		return fmt.Errorf("report schema %d: this program reads schema %d", r.Schema, Schema)
+	}
+	if !r.Verdict.Known() {
+		return &UnknownValueError{Kind: "verdict", Value: string(r.Verdict)}
+	}
+	for _, x := range r.Identities {
+		if !x.Status.Known() {
+			return fmt.Errorf("identity %s: %w", x.ID, &UnknownValueError{Kind: "status", Value: string(x.Status)})
+		}
+		if x.OK != x.Status.OK() {
+			return fmt.Errorf("identity %s: ok is %t but status is %s", x.ID, x.OK, x.Status)
+		}
+	}
+	for _, x := range r.Checks {
+		if !x.Status.Known() {
+			return fmt.Errorf("check %s: %w", x.ID, &UnknownValueError{Kind: "status", Value: string(x.Status)})
+		}
+		if x.OK != x.Status.OK() {
+			return fmt.Errorf("check %s: ok is %t but status is %s", x.ID, x.OK, x.Status)
+		}
+	}
+	return nil
+}
+
+// Headline is the pair of rates of the banner and the step they come from.
+type Headline struct {
+	Accepted  *float64 // accepted at the entrance, TPS
+	FullChain *float64 // first supplier submits, TPS
+	Step      string
+}
+
+// Headline picks the step with the highest full-chain rate; steps that are not
+// warm-up and valid come first, then those that are merely not warm-up.
+func (r *Report) Headline() Headline {
+	var best Headline
+	pick := func(eligible func(Step) bool) {
+		for _, s := range r.Steps {
+			tps := s.FirstSubmit.TPS
+			if tps == nil || !eligible(s) || (best.FullChain != nil && *tps <= *best.FullChain) {
+				continue
+			}
+			best = Headline{Accepted: s.AcceptedTPS, FullChain: tps, Step: s.Name}
+		}
+	}
+	pick(func(s Step) bool { return s.Valid && !s.Warmup && s.Stopped == "" })
+	if best.FullChain == nil {
+		pick(func(s Step) bool { return !s.Warmup })
+	}
+	return best
+}
