@@ -1,6 +1,7 @@
 package result
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -234,15 +235,15 @@ type Deliveries struct {
 
 // PG is PostgreSQL during the measured steps.
 type PG struct {
-	PoolWaitP95           *float64 `json:"pool_wait_p95_ms"`
-	LockWaitMax           *float64 `json:"lock_wait_max_ms"`
-	IdleInTransactionMax  *float64 `json:"idle_in_transaction_max_ms"`
-	SlowStatements        int64    `json:"slow_statements"`
-	StatementsPerMessage  *float64 `json:"statements_per_message"`
-	CommitsPerMessage     *float64 `json:"commits_per_message"`
-	WALBytesPerMessage    *float64 `json:"wal_bytes_per_message"`
-	SlowestStatement      string   `json:"slowest_statement,omitempty"`
-	SlowestStatementMean  *float64 `json:"slowest_statement_mean_ms,omitempty"`
+	PoolWaitP95          *float64 `json:"pool_wait_p95_ms"`
+	LockWaitMax          *float64 `json:"lock_wait_max_ms"`
+	IdleInTransactionMax *float64 `json:"idle_in_transaction_max_ms"`
+	SlowStatements       int64    `json:"slow_statements"`
+	StatementsPerMessage *float64 `json:"statements_per_message"`
+	CommitsPerMessage    *float64 `json:"commits_per_message"`
+	WALBytesPerMessage   *float64 `json:"wal_bytes_per_message"`
+	SlowestStatement     string   `json:"slowest_statement,omitempty"`
+	SlowestStatementMean *float64 `json:"slowest_statement_mean_ms,omitempty"`
 }
 
 // Redis is Redis during the measured steps.
@@ -315,7 +316,7 @@ type Identity struct {
 	Status     Status   `json:"status"`
 	Left       int64    `json:"left"`
 	Right      int64    `json:"right"`
-	Difference int64    `json:"difference"` // Left − Right
+	Difference int64    `json:"difference"` // Left − Right; [Report.Seal] sets it
 	NLeft      int64    `json:"n_left"`     // items examined, not violations
 	NRight     int64    `json:"n_right"`
 	Witnesses  []string `json:"witnesses"` // of C, S, D, R, M, L
@@ -450,44 +451,85 @@ type GateMetric struct {
 	Detail    string    `json:"detail,omitempty"`
 }
 
-// Seal sets the fields that follow from others: Schema, and OK of identities and
-// checks from their Status. [Save] calls it.
+// Seal sets the fields that follow from others: Schema, Difference of identities,
+// OK of identities and checks from their Status, and empty lists instead of null
+// where the format promises a list. [Save] calls it.
 func (r *Report) Seal() {
 	r.Schema = Schema
 	for i := range r.Identities {
-		r.Identities[i].OK = r.Identities[i].Status.OK()
+		x := &r.Identities[i]
+		x.OK = x.Status.OK()
+		x.Difference = x.Left - x.Right
+		x.Witnesses = orEmpty(x.Witnesses)
 	}
 	for i := range r.Checks {
 		r.Checks[i].OK = r.Checks[i].Status.OK()
 	}
+	for i := range r.Channels {
+		r.Channels[i].Connections = orEmpty(r.Channels[i].Connections)
+	}
+	if r.Environment.Durability == nil {
+		r.Environment.Durability = map[string]string{}
+	}
+	if r.Totals.RejectedByReason == nil {
+		r.Totals.RejectedByReason = map[string]int64{}
+	}
+	if r.Recommend != nil {
+		r.Recommend.Enterprises = orEmpty(r.Recommend.Enterprises)
+	}
+	r.Steps = orEmpty(r.Steps)
+	r.Channels = orEmpty(r.Channels)
+	r.Workflow = orEmpty(r.Workflow)
+	r.Billing = orEmpty(r.Billing)
+	r.Identities = orEmpty(r.Identities)
+	r.Checks = orEmpty(r.Checks)
+	r.Faults = orEmpty(r.Faults)
+	r.Stages = orEmpty(r.Stages)
 }
 
-// Validate returns the first contradiction: a foreign schema, an unknown verdict,
-// or an ok that does not follow from its status.
+func orEmpty[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
+}
+
+// Validate returns every contradiction: a foreign schema, an unknown verdict or
+// status, an ok that does not follow from its status, an identity that holds
+// although its sides differ, a pass although something does not hold.
 func (r *Report) Validate() error {
+	var errs []error
 	if r.Schema != Schema {
-		return fmt.Errorf("report schema %d: this program reads schema %d", r.Schema, Schema)
+		errs = append(errs, fmt.Errorf("schema %d: this program reads schema %d", r.Schema, Schema))
 	}
 	if !r.Verdict.Known() {
-		return &UnknownValueError{Kind: "verdict", Value: string(r.Verdict)}
+		errs = append(errs, &UnknownValueError{Kind: "verdict", Value: string(r.Verdict)})
+	}
+	holds := func(kind, id string, ok bool, s Status) {
+		switch {
+		case !s.Known():
+			errs = append(errs, fmt.Errorf("%s %s: %w", kind, id, &UnknownValueError{Kind: "status", Value: string(s)}))
+		case ok != s.OK():
+			errs = append(errs, fmt.Errorf("%s %s: ok is %t but status is %s", kind, id, ok, s))
+		case !ok && r.Verdict == VerdictPass:
+			errs = append(errs, fmt.Errorf("%s %s is %s but the verdict is pass", kind, id, s))
+		}
 	}
 	for _, x := range r.Identities {
-		if !x.Status.Known() {
-			return fmt.Errorf("identity %s: %w", x.ID, &UnknownValueError{Kind: "status", Value: string(x.Status)})
-		}
-		if x.OK != x.Status.OK() {
-			return fmt.Errorf("identity %s: ok is %t but status is %s", x.ID, x.OK, x.Status)
+		holds("identity", x.ID, x.OK, x.Status)
+		if x.Status == StatusOK && x.Left != x.Right {
+			errs = append(errs, fmt.Errorf("identity %s: status is ok but %d ≠ %d", x.ID, x.Left, x.Right))
 		}
 	}
 	for _, x := range r.Checks {
-		if !x.Status.Known() {
-			return fmt.Errorf("check %s: %w", x.ID, &UnknownValueError{Kind: "status", Value: string(x.Status)})
-		}
-		if x.OK != x.Status.OK() {
-			return fmt.Errorf("check %s: ok is %t but status is %s", x.ID, x.OK, x.Status)
+		holds("check", x.ID, x.OK, x.Status)
+	}
+	for _, x := range r.SLO {
+		if !x.OK && r.Verdict == VerdictPass {
+			errs = append(errs, fmt.Errorf("objective %s is missed but the verdict is pass", x.Metric))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // Headline is the pair of rates of the banner and the step they come from.
