@@ -1,0 +1,57 @@
+# `make help` lists the targets. Tools are pinned here and installed to bin/tools.
+GOLANGCI_VERSION := v2.15.0
+GOFUMPT_VERSION  := v0.12.0
+TOOLS            := $(CURDIR)/bin/tools
+PROGRAMS         := ./gateway ./simulator ./scenarios ./chaos ./reports
+NAME             ?= dual-enterprise-200
+FUZZTIME         ?= 10s
+
+export GOFLAGS := -buildvcs=false
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build test test-full race fuzz lint fmt bench scenario images clean
+
+help: ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## install what a fresh machine lacks (PostgreSQL, Redis), or say exactly what to install
+	@sh build/setup.sh
+
+build: setup ## build the five programs into bin/
+	@mkdir -p bin
+	go build -o bin/ $(PROGRAMS)
+
+test: setup ## every test against real PostgreSQL and Redis, under 10 minutes
+	go test -timeout 9m ./...
+
+test-full: build lint race ## everything: build, lint and all tests under the race detector
+
+race: setup ## the tests under the race detector
+	go test -race -timeout 25m ./...
+
+fuzz: ## every fuzz target for FUZZTIME each
+	@sh build/fuzz.sh $(FUZZTIME)
+
+lint: $(TOOLS)/golangci-lint ## golangci-lint with the project's rules
+	$(TOOLS)/golangci-lint run ./...
+
+fmt: $(TOOLS)/gofumpt ## format the tree
+	$(TOOLS)/gofumpt -w $$(git ls-files '*.go')
+
+bench: setup ## codec, barrier and chain benchmarks
+	go test -run '^$$' -bench . -benchmem ./...
+
+scenario: build ## make scenario NAME=dual-enterprise-200: run a scenario against the real gateway binary
+	@bin/scenarios run $(NAME) --make
+
+images: ## local PostgreSQL and Redis images from Debian packages, for machines without an image registry
+	@sh build/images.sh
+
+clean: ## remove what builds and runs left
+	rm -rf bin runs
+
+$(TOOLS)/golangci-lint:
+	GOBIN=$(TOOLS) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+
+$(TOOLS)/gofumpt:
+	GOBIN=$(TOOLS) go install mvdan.cc/gofumpt@$(GOFUMPT_VERSION)
