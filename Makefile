@@ -42,7 +42,7 @@ bench: setup ## codec, barrier and chain benchmarks
 	go test -run '^$$' -bench . -benchmem ./...
 
 scenario: build ## make scenario NAME=dual-enterprise-200: run a scenario against the real gateway binary
-	@bin/scenarios run $(NAME) --make
+	@bin/scenarios run $(NAME)
 
 images: ## local PostgreSQL and Redis images from Debian packages, for machines without an image registry
 	@sh build/images.sh
