@@ -1,0 +1,2 @@
+// Package testenv gives tests a real PostgreSQL and a real Redis.
+package testenv
