@@ -136,6 +136,7 @@ CREATE TABLE account_entry (
   n          int NOT NULL,
   amount     bigint NOT NULL CHECK (amount >= 0),
   at         timestamptz NOT NULL DEFAULT clock_timestamp(),
+  balance    bigint,                                                     -- available after it; NULL for a charge, which moves nothing
   idem       text                                                        -- top-ups: the caller's key
 );
 CREATE INDEX account_entry_account ON account_entry (account_id, at);
