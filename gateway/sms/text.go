@@ -159,7 +159,7 @@ func encodeUCS2(s string) ([]byte, error) {
 	out := make([]byte, 0, 2*len(body))
 	for i, r := range body {
 		switch {
-		case r == utf8.RuneError && !validAt(body, i), r == markSwapped:
+		case r == utf8.RuneError && !validAt(body, i), i == 0 && r == markSwapped:
 			return nil, unfit(FmtUCS2, s, skipped+i, r)
 		case r > 0xFFFF:
 			h, l := utf16.EncodeRune(r)
@@ -175,14 +175,21 @@ func decodeGB18030(b []byte) (string, error) {
 	if highOctet(b) < 0 {
 		return string(b), nil
 	}
+	for i := 0; i < len(b); {
+		c := b[i : i+gb18030Len(b[i:])]
+		if !formedGB18030(c) {
+			return "", noGB18030(b, i)
+		}
+		i += len(c)
+	}
 	out, err := simplifiedchinese.GB18030.NewDecoder().Bytes(b)
 	if err != nil {
 		return "", &TextError{Fmt: FmtGB18030, Detail: err.Error()}
 	}
-	// The decoder writes U+FFFD for what it cannot read; find out whether one of them was really sent.
+	// The decoder writes U+FFFD for a code without a character; find out whether one was really sent.
 	if bytes.ContainsRune(out, utf8.RuneError) {
-		if i := badGB18030(b); i >= 0 {
-			return "", &TextError{Fmt: FmtGB18030, Offset: i, Detail: "octet " + hexOctet(b[i]) + " begins no character"}
+		if i := unassignedGB18030(b); i >= 0 {
+			return "", noGB18030(b, i)
 		}
 	}
 	return string(out), nil
@@ -190,20 +197,16 @@ func decodeGB18030(b []byte) (string, error) {
 
 func encodeGB18030(s string) ([]byte, error) {
 	for i, r := range s {
-		if r == utf8.RuneError && !validAt(s, i) {
+		// Private-use characters have no agreed code: the encoder writes what its own decoder reads differently.
+		if r == utf8.RuneError && !validAt(s, i) || r >= 0xE000 && r <= 0xF8FF {
 			return nil, unfit(FmtGB18030, s, i, r)
 		}
 	}
 	out, err := simplifiedchinese.GB18030.NewEncoder().Bytes([]byte(s))
-	if err == nil {
-		return out, nil
+	if err != nil { // cannot be: every other character has a code
+		return nil, &TextError{Fmt: FmtGB18030, Detail: err.Error()}
 	}
-	for i, r := range s {
-		if _, err := simplifiedchinese.GB18030.NewEncoder().String(string(r)); err != nil {
-			return nil, unfit(FmtGB18030, s, i, r)
-		}
-	}
-	return nil, &TextError{Fmt: FmtGB18030, Detail: err.Error()}
+	return out, nil
 }
 
 // gb18030Len returns the length of the character that b, which is not empty, begins with: by form, not by assignment,
@@ -218,8 +221,24 @@ func gb18030Len(b []byte) int {
 	return 2
 }
 
-// badGB18030 returns the offset of the first character that does not decode, -1 when all do.
-func badGB18030(b []byte) int {
+// formedGB18030 tells whether c, one character by gb18030Len, has octets in the ranges that the standard gives them.
+// A lone 0x80 is the euro sign of Windows code page 936.
+func formedGB18030(c []byte) bool {
+	trail := func(b byte) bool { return b >= 0x81 && b <= 0xFE }
+	switch len(c) {
+	case 1:
+		return c[0] <= 0x80
+	case 2:
+		return trail(c[0]) && c[1] >= 0x40 && c[1] != 0x7F && c[1] != 0xFF
+	case 4:
+		return trail(c[0]) && trail(c[2]) && c[3] >= 0x30 && c[3] <= 0x39
+	}
+	return false
+}
+
+// unassignedGB18030 returns the offset of the first code without a character in b, which is well formed, -1 when there
+// is none.
+func unassignedGB18030(b []byte) int {
 	replacement := []byte{0x84, 0x31, 0xA4, 0x37} // U+FFFD, honestly sent
 	for i := 0; i < len(b); {
 		c := b[i : i+gb18030Len(b[i:])]
@@ -230,6 +249,10 @@ func badGB18030(b []byte) int {
 		i += len(c)
 	}
 	return -1
+}
+
+func noGB18030(b []byte, i int) *TextError {
+	return &TextError{Fmt: FmtGB18030, Offset: i, Detail: "octet " + hexOctet(b[i]) + " begins no character"}
 }
 
 func highOctet(b []byte) int {

@@ -56,8 +56,8 @@ var segmentsCSV []byte
 const (
 	mainlandDigits = 11
 	machineDigits  = 13
-	segmentDigits  = 5 // longest prefix in segments.csv
-	firstSegment   = 10_000
+	segmentDigits  = 5      // longest prefix in segments.csv
+	firstSegment   = 10_000 // lowest five digits a number begins with
 )
 
 // segment is what segments.csv says of one prefix.
@@ -81,8 +81,8 @@ type level struct {
 
 // Table maps numbers to carriers. It is immutable.
 type Table struct {
-	levels   []level                   // longest prefix first
-	segments [2 * firstSegment]segment // by the first five digits of a number
+	levels   []level         // longest prefix first
+	segments [10_000]segment // by the first five digits of a number, less firstSegment
 }
 
 // New makes a table of the built-in number segments with temporary rules before them; among the rules the longest
@@ -125,7 +125,9 @@ func (t *Table) load(r io.Reader) error {
 				return err
 			}
 		}
-		s.resale = row[2] == "yes"
+		if s.resale = row[2] == "yes"; !s.resale && row[2] != "no" {
+			return fmt.Errorf("resale %q of prefix %s is neither yes nor no", row[2], row[0])
+		}
 		s.digits = uint8(len(row[0])) //nolint:gosec // parsePrefix took at most segmentDigits
 		t.fill(prefix, s)
 	}
@@ -139,8 +141,8 @@ func (t *Table) fill(prefix uint64, s segment) {
 		width *= 10
 	}
 	for i := prefix * width; i < (prefix+1)*width; i++ {
-		if t.segments[i].digits <= s.digits {
-			t.segments[i] = s
+		if old := &t.segments[i-firstSegment]; old.digits <= s.digits {
+			*old = s
 		}
 	}
 }
@@ -203,7 +205,7 @@ func (t *Table) segment(number uint64, digits int) segment {
 	if machine := first >= 14_000 && first < 14_500; machine != (digits == machineDigits) {
 		return segment{}
 	}
-	return t.segments[first]
+	return t.segments[first-firstSegment]
 }
 
 var pow10 = [machineDigits]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12}
