@@ -1,0 +1,159 @@
+package render
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"cmppgateway/reports/result"
+)
+
+// na is what stands for a number that was not measured.
+const na = "n/a"
+
+// count groups the digits of an integer by thousands.
+func count(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	sign := ""
+	if n < 0 {
+		sign, s = "−", s[1:]
+	}
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return sign + s
+}
+
+// yuan prints 1/10,000 yuan as yuan with four decimals, exactly.
+func yuan(n int64) string {
+	sign := ""
+	u := uint64(n)
+	if n < 0 {
+		sign, u = "−", -u
+	}
+	return fmt.Sprintf("%s%s.%04d", sign, count(int64(u/10000)), u%10000)
+}
+
+// number prints v with about three significant digits and never an exponent.
+func number(v float64) string {
+	a := math.Abs(v)
+	switch {
+	case a >= 100:
+		return count(int64(math.Round(v)))
+	case a >= 10:
+		return trim(v, 1)
+	case a >= 1 || a == 0:
+		return trim(v, 2)
+	default:
+		return trim(v, 3)
+	}
+}
+
+func trim(v float64, decimals int) string {
+	s := strconv.FormatFloat(v, 'f', decimals, 64)
+	if strings.Contains(s, ".") {
+		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	}
+	return strings.Replace(s, "-", "−", 1)
+}
+
+func optional(v *float64) string {
+	if v == nil {
+		return na
+	}
+	return number(*v)
+}
+
+// rate prints transactions per second with one decimal.
+func rate(v *float64) string {
+	if v == nil {
+		return na
+	}
+	return fixed(*v, 1)
+}
+
+func fixed(v float64, decimals int) string {
+	s := strconv.FormatFloat(v, 'f', decimals, 64)
+	whole, frac, _ := strings.Cut(s, ".")
+	if n, err := strconv.ParseInt(whole, 10, 64); err == nil && n != 0 {
+		whole = count(n)
+	}
+	if frac == "" {
+		return whole
+	}
+	return whole + "." + frac
+}
+
+// millis prints a percentile; below the sample minimum it says how many there were.
+func millis(v *float64, n int64) string {
+	if v == nil {
+		return fmt.Sprintf("%s (n=%s)", na, count(n))
+	}
+	switch {
+	case *v >= 100:
+		return fixed(*v, 0)
+	case *v >= 10:
+		return fixed(*v, 1)
+	default:
+		return fixed(*v, 2)
+	}
+}
+
+func percent(v *float64) string {
+	if v == nil {
+		return na
+	}
+	return fixed(*v*100, 1) + " %"
+}
+
+func seconds(v *float64) string {
+	if v == nil {
+		return na
+	}
+	return fixed(*v, 1) + " s"
+}
+
+func octets(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fixed(float64(n)/(1<<30), 1) + " GiB"
+	case n >= 1<<20:
+		return fixed(float64(n)/(1<<20), 1) + " MiB"
+	case n >= 1<<10:
+		return fixed(float64(n)/(1<<10), 1) + " KiB"
+	}
+	return count(n) + " B"
+}
+
+func instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" }
+
+// elapsed prints a moment as seconds since the run started.
+func elapsed(t *time.Time, start time.Time) string {
+	if t == nil {
+		return na
+	}
+	return fixed(t.Sub(start).Seconds(), 1) + " s"
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func statusText(s result.Status) string { return strings.ReplaceAll(string(s), "_", " ") }
+
+func short(sha string) string { return sha[:min(len(sha), 16)] }
