@@ -57,7 +57,7 @@ CREATE TABLE application (
   version         smallint NOT NULL DEFAULT 0,                           -- CMPP version pin, 0 = as the client says
   price           bigint NOT NULL CHECK (price >= 0),                    -- 1/10,000 yuan per unit
   price_version   int NOT NULL DEFAULT 1,
-  unit_rule       smallint NOT NULL DEFAULT 1 CHECK (unit_rule IN (1, 2)),-- 1 cn-70-67, 2 gsm-160-153
+  unit_rule       smallint NOT NULL DEFAULT 0 CHECK (unit_rule IN (0, 1)),-- 0 cn-70-67, 1 gsm-160-153
   charge_on       smallint NOT NULL DEFAULT 1 CHECK (charge_on IN (1, 2)),-- 1 accept, 2 deliver
   refund_on       smallint NOT NULL DEFAULT 1 CHECK (refund_on IN (0, 1)),-- 0 never, 1 final failed receipt
   lane            smallint NOT NULL DEFAULT 1 CHECK (lane IN (0, 1, 2)), -- 0 verification, 1 notification, 2 marketing
