@@ -1,0 +1,1 @@
+SELECT id, version, max_connections, max_window, max_tps, addr, sp_id, secret, name FROM supplier_account

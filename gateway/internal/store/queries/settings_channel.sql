@@ -1,0 +1,3 @@
+SELECT id, account_id, enabled, carrier, desired_connections, window_size, rate_limit, warmup_seconds, drain_seconds,
+       response_seconds, cooldown_seconds, access_number, append_extension, service_id, msg_src, fee_type, fee_code, name
+  FROM channel

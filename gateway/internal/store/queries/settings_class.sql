@@ -1,0 +1,1 @@
+SELECT channel_id, code, class FROM result_class

@@ -1,0 +1,1 @@
+SELECT id, status, name FROM enterprise

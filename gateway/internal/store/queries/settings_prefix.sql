@@ -1,0 +1,1 @@
+SELECT prefix, carrier FROM prefix_rule ORDER BY prefix

@@ -1,0 +1,1 @@
+SELECT app_id, carrier, group_id FROM application_route
