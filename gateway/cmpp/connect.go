@@ -23,8 +23,8 @@ func (p *Connect) Append(dst []byte, _ Version, seq uint32) ([]byte, error) {
 
 // Decode implements [PDU].
 func (p *Connect) Decode(body []byte, _ Version) error {
-	d := decoder{cmd: CmdConnect, body: body, text: string(body)}
-	p.SourceAddr = d.str("Source_Addr", 6)
+	d := decoder{cmd: CmdConnect, body: body}
+	d.str("Source_Addr", 6, &p.SourceAddr)
 	p.AuthenticatorSource = d.digest("AuthenticatorSource")
 	p.Version = Version(d.u8("Version"))
 	p.Timestamp = d.u32("Timestamp")

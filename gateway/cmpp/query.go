@@ -23,10 +23,10 @@ func (p *Query) Append(dst []byte, _ Version, seq uint32) ([]byte, error) {
 
 // Decode implements [PDU]. Reserve may be short or missing in the frame.
 func (p *Query) Decode(body []byte, _ Version) error {
-	d := decoder{cmd: CmdQuery, body: body, text: string(body)}
-	p.Time = d.str("Time", 8)
+	d := decoder{cmd: CmdQuery, body: body}
+	d.str("Time", 8, &p.Time)
 	p.QueryType = d.u8("Query_Type")
-	p.QueryCode = d.str("Query_Code", 10)
-	p.Reserve = d.tail("Reserve", 8)
+	d.str("Query_Code", 10, &p.QueryCode)
+	d.tail("Reserve", 8, &p.Reserve)
 	return d.finish()
 }

@@ -51,22 +51,26 @@ func ParseReport(content []byte) (Report, error) {
 			Result: resultLength,
 		}
 	}
-	text := string(content)
+	all := string(content)
+	cut := func(at, width int) string {
+		from, to := clean(content, at, at+width)
+		return all[from:to]
+	}
 	r := Report{
 		MsgID:      MsgID(binary.BigEndian.Uint64(content)),
-		Stat:       clean(text[8:15]),
-		SubmitTime: clean(text[15:25]),
-		DoneTime:   clean(text[25:35]),
+		Stat:       cut(8, 7),
+		SubmitTime: cut(15, 10),
+		DoneTime:   cut(25, 10),
 	}
 	switch n := len(content); {
 	case n >= reportWide:
-		r.DestTerminalID = clean(text[reportHead : reportHead+32])
+		r.DestTerminalID = cut(reportHead, 32)
 		r.SMSCSequence = binary.BigEndian.Uint32(content[reportHead+32:])
 	case n >= reportNarrow:
-		r.DestTerminalID = clean(text[reportHead : reportHead+21])
+		r.DestTerminalID = cut(reportHead, 21)
 		r.SMSCSequence = binary.BigEndian.Uint32(content[reportHead+21:])
 	default:
-		r.DestTerminalID = clean(text[reportHead:min(n, reportHead+21)])
+		r.DestTerminalID = cut(reportHead, min(n-reportHead, 21))
 	}
 	return r, nil
 }

@@ -1,10 +1,6 @@
 package cmpp
 
-import (
-	"fmt"
-	"slices"
-	"strings"
-)
+import "strings"
 
 // Submit hands a message to the gateway (CMPP 2.0 §7.4.3.1, CMPP 3.0 §8.5.3). Widths are given as octets in 2.x / 3.0
 // where they differ. The octet fields are taken as they come.
@@ -76,18 +72,15 @@ func (p *Submit) Append(dst []byte, v Version, seq uint32) ([]byte, error) {
 // one allocation; who keeps the list must decode into a fresh Submit. LinkID may be short or missing in the frame.
 func (p *Submit) Decode(body []byte, v Version) error {
 	wide, number := v.Wide(), v.pick(21, 32)
-	d := decoder{cmd: CmdSubmit, body: body, text: string(body)}
+	d := decoder{cmd: CmdSubmit, body: body}
 	p.MsgID = d.msgID()
 	p.PkTotal = max(d.u8("Pk_total"), 1)
 	p.PkNumber = max(d.u8("Pk_number"), 1)
 	p.RegisteredDelivery = d.u8("Registered_Delivery")
 	p.MsgLevel = d.u8("Msg_level")
-	p.ServiceID = d.str("Service_Id", 10)
+	d.str("Service_Id", 10, &p.ServiceID)
 	p.FeeUserType = d.u8("Fee_UserType")
-	p.FeeTerminalID = d.str("Fee_terminal_Id", number)
-	if strings.Trim(p.FeeTerminalID, "0") == "" {
-		p.FeeTerminalID = ""
-	}
+	d.str("Fee_terminal_Id", number, &p.FeeTerminalID)
 	p.FeeTerminalType = 0
 	if wide {
 		p.FeeTerminalType = d.u8("Fee_terminal_type")
@@ -95,35 +88,24 @@ func (p *Submit) Decode(body []byte, v Version) error {
 	p.TPPID = d.u8("TP_pId")
 	p.TPUDHI = d.u8("TP_udhi")
 	p.MsgFmt = d.u8("Msg_Fmt")
-	p.MsgSrc = d.str("Msg_src", 6)
-	p.FeeType = d.str("FeeType", 2)
-	p.FeeCode = d.str("FeeCode", 6)
-	p.ValidTime = d.str("ValId_Time", 17)
-	p.AtTime = d.str("At_Time", 17)
-	p.SrcID = d.str("Src_Id", 21)
-	p.DestTerminalID = d.recipients(p.DestTerminalID, number)
+	d.str("Msg_src", 6, &p.MsgSrc)
+	d.str("FeeType", 2, &p.FeeType)
+	d.str("FeeCode", 6, &p.FeeCode)
+	d.str("ValId_Time", 17, &p.ValidTime)
+	d.str("At_Time", 17, &p.AtTime)
+	d.str("Src_Id", 21, &p.SrcID)
+	p.DestTerminalID = d.strs("DestUsr_tl", number, p.DestTerminalID)
 	p.DestTerminalType = 0
 	if wide {
 		p.DestTerminalType = d.u8("Dest_terminal_type")
 	}
 	p.MsgContent = d.content()
-	p.LinkID = d.tail(tailName(v, "Reserve"), v.pick(8, 20))
-	return d.finish()
-}
-
-// recipients reads DestUsr_tl and the numbers of width octets it announces into the array behind list.
-func (d *decoder) recipients(list []string, width int) []string {
-	list = list[:0]
-	n := int(d.u8("DestUsr_tl"))
-	if n*width > d.left() {
-		d.fail("DestUsr_tl", fmt.Sprintf("%d recipients of %d octets promised, %d octets left", n, width, d.left()), resultLength)
-		return list
+	d.tail(tailName(v, "Reserve"), v.pick(8, 20), &p.LinkID)
+	err := d.finish()
+	if strings.Trim(p.FeeTerminalID, "0") == "" {
+		p.FeeTerminalID = ""
 	}
-	list = slices.Grow(list, n)
-	for range n {
-		list = append(list, d.str("Dest_terminal_Id", width))
-	}
-	return list
+	return err
 }
 
 // tailName is the name of the last field of SUBMIT and DELIVER: LinkID in the 3.0 layout, narrow before it.
