@@ -133,8 +133,6 @@ func timeChart(run *result.Run, buckets []bucket, width int, title string, curve
 	x := axis{lo: start, hi: end, from: marginLeft, to: plotW - marginRight}
 	c.frame(x, y, timeTicks(start, end), yTicks, "seconds since the start")
 	c.phases(buckets, x)
-	c.faultWindows(&run.Report, x, bottom)
-	c.stalls(buckets, x, bottom)
 
 	xs := make([]float64, len(buckets))
 	for i, b := range buckets {
@@ -152,6 +150,8 @@ func timeChart(run *result.Run, buckets []bucket, width int, title string, curve
 		c.Legend = append(c.Legend, legendItem{cv.class, cv.name})
 		said = append(said, cv.name+" up to "+optional(peak))
 	}
+	c.faultWindows(&run.Report, x, bottom)
+	c.stalls(buckets, x, bottom)
 	c.Summary = title + " over " + number(end-start) + " s: " + joined(said)
 	for _, b := range buckets {
 		tip := fmt.Sprintf("%s s", number(b.from))
@@ -257,6 +257,13 @@ func ladderCharts(r *result.Report) []chart {
 	tps := chart{Title: "Rates against the offered rate, TPS", W: plotW, H: plotH}
 	y, yTicks := linear(top, bottom, marginTop)
 	tps.frame(x, y, xTicks, yTicks, "target TPS")
+	tps.Summary = "Rates against the offered rate at " + count(int64(len(rungs))) + " steps"
+	tps.rungs(rungs, x, y, []rungCurve{
+		{"s-muted", "offered", func(s result.Step) *float64 { return s.OfferedTPS }},
+		{"s1", "accepted", func(s result.Step) *float64 { return s.AcceptedTPS }},
+		{"s2", "full chain", func(s result.Step) *float64 { return s.FirstSubmit.TPS }},
+		{"s3", "final fate", func(s result.Step) *float64 { return s.FinalTPS }},
+	})
 	if k := r.Knee; k != nil && k.SustainedTPS != nil {
 		hi := x.hi
 		if k.SaturatedTPS != nil {
@@ -266,13 +273,6 @@ func ladderCharts(r *result.Report) []chart {
 		tps.Shades = append(tps.Shades, rect{from, marginTop, max(to-from, 2), bottom - marginTop, "knee", "knee"})
 		tps.Legend = append(tps.Legend, legendItem{"knee", "knee: sustained – saturated"})
 	}
-	tps.Summary = "Rates against the offered rate at " + count(int64(len(rungs))) + " steps"
-	tps.rungs(rungs, x, y, []rungCurve{
-		{"s-muted", "offered", func(s result.Step) *float64 { return s.OfferedTPS }},
-		{"s1", "accepted", func(s result.Step) *float64 { return s.AcceptedTPS }},
-		{"s2", "full chain", func(s result.Step) *float64 { return s.FirstSubmit.TPS }},
-		{"s3", "final fate", func(s result.Step) *float64 { return s.FinalTPS }},
-	})
 
 	curves := []rungCurve{
 		{"q1", "P50", func(s result.Step) *float64 { return s.SubmitResp.P50 }},

@@ -37,12 +37,13 @@ func yuan(n int64) string {
 	return fmt.Sprintf("%s%s.%04d", sign, count(int64(u/10000)), u%10000)
 }
 
-// number prints v with about three significant digits and never an exponent.
+// number prints v with up to three decimals where they matter, never an exponent.
+// One decimal stays until 10,000, so that a value never rounds across its limit unseen.
 func number(v float64) string {
 	a := math.Abs(v)
 	switch {
-	case a >= 100:
-		return count(int64(math.Round(v)))
+	case a >= 10_000:
+		return trim(v, 0)
 	case a >= 10:
 		return trim(v, 1)
 	case a >= 1 || a == 0:
@@ -53,11 +54,11 @@ func number(v float64) string {
 }
 
 func trim(v float64, decimals int) string {
-	s := strconv.FormatFloat(v, 'f', decimals, 64)
+	s := fixed(v, decimals)
 	if strings.Contains(s, ".") {
 		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
 	}
-	return strings.Replace(s, "-", "−", 1)
+	return s
 }
 
 func optional(v *float64) string {
@@ -75,16 +76,20 @@ func rate(v *float64) string {
 	return fixed(*v, 1)
 }
 
+// fixed prints v with that many decimals, its whole part grouped by thousands.
 func fixed(v float64, decimals int) string {
-	s := strconv.FormatFloat(v, 'f', decimals, 64)
+	s := strconv.FormatFloat(math.Abs(v), 'f', decimals, 64)
 	whole, frac, _ := strings.Cut(s, ".")
-	if n, err := strconv.ParseInt(whole, 10, 64); err == nil && n != 0 {
-		whole = count(n)
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
 	}
-	if frac == "" {
-		return whole
+	if frac != "" {
+		whole += "." + frac
 	}
-	return whole + "." + frac
+	if v < 0 && strings.Trim(s, "0.") != "" {
+		whole = "−" + whole
+	}
+	return whole
 }
 
 // millis prints a percentile; below the sample minimum it says how many there were.

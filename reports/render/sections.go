@@ -266,21 +266,20 @@ func stepTable(r *result.Report) table {
 		Columns: columns(left("step", "clocks"), right("target TPS", "offered", "offered TPS", "accepted TPS", "full chain TPS", "by interval", "by phase", "final TPS", "rejected", "unanswered", "drained in"), left("note")),
 	}
 	for i, x := range r.Steps {
-		name := plain(x.Name)
+		var note []string
 		if x.Warmup {
-			name.Sub = "warm-up"
+			note = append(note, "warm-up, not judged")
 		}
-		note := x.Stopped
-		if note != "" {
-			note = "stopped: " + note
+		if x.Stopped != "" {
+			note = append(note, "stopped: "+x.Stopped)
 		}
 		if d := x.Limit.Describe(); d != "" {
-			note = strings.TrimPrefix(note+"; limit: "+d, "; ")
+			note = append(note, "limit: "+d)
 		}
-		t.Rows = append(t.Rows, row{Anchor: anchor("step", i), Cells: append([]cell{name, clocks(x.Valid)}, cells(
+		t.Rows = append(t.Rows, row{Anchor: anchor("step", i), Cells: append([]cell{plain(x.Name), clocks(x.Valid)}, cells(
 			fixed(x.TargetTPS, 0), count(x.Offered), rate(x.OfferedTPS), rate(x.AcceptedTPS), rate(x.FirstSubmit.TPS),
 			rate(x.FirstSubmit.TPSInterval), rate(x.FirstSubmit.TPSPhase), rate(x.FinalTPS),
-			count(x.SubmitResp.Rejected), count(x.SubmitResp.Missing), seconds(x.DrainedS), note)...)})
+			count(x.SubmitResp.Rejected), count(x.SubmitResp.Missing), seconds(x.DrainedS), strings.Join(note, "; "))...)})
 	}
 	return t
 }
@@ -288,7 +287,7 @@ func stepTable(r *result.Report) table {
 func enterpriseTable(r *result.Report) (table, bool) {
 	t := table{
 		Caption: "By enterprise",
-		Columns: columns(left("step", "enterprise"), right("offered", "accepted", "rejected", "full chain TPS", "SUBMIT_RESP P50", "P95", "P99, ms", "first submit P50", "P95", "P99, ms")),
+		Columns: columns(left("step", "enterprise"), right("offered", "accepted", "rejected", "full chain TPS", "SUBMIT_RESP P50, ms", "P95, ms", "P99, ms", "first submit P50, ms", "P95, ms", "P99, ms")),
 	}
 	for _, s := range r.Steps {
 		for _, e := range s.Enterprises {

@@ -30,7 +30,13 @@ func Terminal(w io.Writer, r *result.Report) error {
 	}
 	if len(r.Identities) > 0 {
 		t := identities(r).Tables[0]
-		terminalTable(b, "Identities, 1/10,000 yuan (yuan)", t)
+		dropColumn(&t, "witnesses")
+		for _, r := range t.Rows {
+			for i := range r.Cells {
+				r.Cells[i].Sub = ""
+			}
+		}
+		terminalTable(b, "Identities, in 1/10,000 yuan", t)
 	}
 	if n := len(r.Checks); n > 0 {
 		fmt.Fprintf(b, "\nChecks: %d of %d hold\n", holding(r.Checks, func(x result.Check) bool { return x.OK }), n)

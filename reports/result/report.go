@@ -539,22 +539,33 @@ type Headline struct {
 	Step      string
 }
 
-// Headline picks the step with the highest full-chain rate; steps that are not
-// warm-up and valid come first, then those that are merely not warm-up.
+// Headline is the knee's sustained rate when a knee was found. Otherwise it is the
+// step with the highest full-chain rate among those that are valid, judged and not
+// stopped, else among those that are not warm-up.
 func (r *Report) Headline() Headline {
-	var best Headline
-	pick := func(eligible func(Step) bool) {
+	if k := r.Knee; k != nil && k.SustainedTPS != nil {
+		h := Headline{FullChain: k.SustainedTPS}
 		for _, s := range r.Steps {
-			tps := s.FirstSubmit.TPS
-			if tps == nil || !eligible(s) || (best.FullChain != nil && *tps <= *best.FullChain) {
-				continue
+			if tps := s.FirstSubmit.TPS; tps != nil && *tps == *k.SustainedTPS {
+				h.Accepted, h.Step = s.AcceptedTPS, s.Name
 			}
-			best = Headline{Accepted: s.AcceptedTPS, FullChain: tps, Step: s.Name}
+		}
+		return h
+	}
+	h := r.fastest(func(s Step) bool { return s.Valid && !s.Warmup && s.Stopped == "" })
+	if h.FullChain == nil {
+		h = r.fastest(func(s Step) bool { return !s.Warmup })
+	}
+	return h
+}
+
+func (r *Report) fastest(eligible func(Step) bool) Headline {
+	var h Headline
+	for _, s := range r.Steps {
+		tps := s.FirstSubmit.TPS
+		if tps != nil && eligible(s) && (h.FullChain == nil || *tps > *h.FullChain) {
+			h = Headline{Accepted: s.AcceptedTPS, FullChain: tps, Step: s.Name}
 		}
 	}
-	pick(func(s Step) bool { return s.Valid && !s.Warmup && s.Stopped == "" })
-	if best.FullChain == nil {
-		pick(func(s Step) bool { return !s.Warmup })
-	}
-	return best
+	return h
 }
