@@ -176,19 +176,19 @@ func decodeGB18030(b []byte) (string, error) {
 		return string(b), nil
 	}
 	for i := 0; i < len(b); {
-		c := b[i : i+gb18030Len(b[i:])]
-		if !formedGB18030(c) {
+		n := gb18030Len(b[i:])
+		if n == 2 && b[i+1] < 0x40 { // the decoder takes a second octet 3A–3F for a digit
 			return "", noGB18030(b, i)
 		}
-		i += len(c)
+		i += n
 	}
 	out, err := simplifiedchinese.GB18030.NewDecoder().Bytes(b)
 	if err != nil {
 		return "", &TextError{Fmt: FmtGB18030, Detail: err.Error()}
 	}
-	// The decoder writes U+FFFD for a code without a character; find out whether one was really sent.
+	// The decoder writes U+FFFD for what it cannot read; find out whether one was really sent.
 	if bytes.ContainsRune(out, utf8.RuneError) {
-		if i := unassignedGB18030(b); i >= 0 {
+		if i := badGB18030(b); i >= 0 {
 			return "", noGB18030(b, i)
 		}
 	}
@@ -221,24 +221,8 @@ func gb18030Len(b []byte) int {
 	return 2
 }
 
-// formedGB18030 tells whether c, one character by gb18030Len, has octets in the ranges that the standard gives them.
-// A lone 0x80 is the euro sign of Windows code page 936.
-func formedGB18030(c []byte) bool {
-	trail := func(b byte) bool { return b >= 0x81 && b <= 0xFE }
-	switch len(c) {
-	case 1:
-		return c[0] <= 0x80
-	case 2:
-		return trail(c[0]) && c[1] >= 0x40 && c[1] != 0x7F && c[1] != 0xFF
-	case 4:
-		return trail(c[0]) && trail(c[2]) && c[3] >= 0x30 && c[3] <= 0x39
-	}
-	return false
-}
-
-// unassignedGB18030 returns the offset of the first code without a character in b, which is well formed, -1 when there
-// is none.
-func unassignedGB18030(b []byte) int {
+// badGB18030 returns the offset of the first octets in b that are no character, -1 when there are none.
+func badGB18030(b []byte) int {
 	replacement := []byte{0x84, 0x31, 0xA4, 0x37} // U+FFFD, honestly sent
 	for i := 0; i < len(b); {
 		c := b[i : i+gb18030Len(b[i:])]
