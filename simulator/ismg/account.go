@@ -22,8 +22,8 @@ type account struct {
 	mu          sync.Mutex
 	spec        Account
 	ids         idSource
-	submits     slab[submit]
-	deliveries  slab[delivery]
+	submits     wire.Slab[submit]
+	deliveries  wire.Slab[delivery]
 	live        []*conn // in order of login
 	history     []*conn
 	next        int // of live, for spreading reports
@@ -202,7 +202,7 @@ func (a *account) sendReports(s *submit, t *todo, from int64) {
 }
 
 func (a *account) report(s *submit, i int, r Receipt, due int64) {
-	d := a.deliveries.add()
+	d := a.deliveries.Add()
 	d.sub, d.stat, d.copy, d.early, d.other, d.due = s, r.Stat, i, r.Early, r.Elsewhere, due
 	d.id = a.ids.next(a.srv.clock.Now())
 	a.schedule(d, due)

@@ -468,7 +468,7 @@ func (c *conn) take(taken []taking, now int64) {
 	c.submits++
 	var first *submit
 	for i := range taken {
-		sub := a.submits.add()
+		sub := a.submits.Add()
 		sub.Submit, sub.conn = taken[i].rec, c
 		sub.Hold, sub.Result, sub.Refusal = int64(head.Hold), result, refusal
 		if result == 0 {

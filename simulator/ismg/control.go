@@ -357,7 +357,7 @@ func (s *Server) Replay(id string, n int) (int, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var acked []*delivery
-	for d := range a.deliveries.all() {
+	for d := range a.deliveries.All() {
 		if d.acked != 0 && d.holder == nil {
 			acked = append(acked, d)
 		}
@@ -396,7 +396,7 @@ func (s *Server) SendUplinkContent(id, source, dest string, format, udhi uint8, 
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := s.clock.Now()
-	d := a.deliveries.add()
+	d := a.deliveries.Add()
 	d.id, d.due = a.ids.next(now), now
 	d.up = &uplinkText{source: source, dest: dest, format: format, udhi: udhi, content: slices.Clone(content)}
 	a.schedule(d, now)

@@ -192,10 +192,10 @@ func (s *Server) Record() Record {
 	var r Record
 	for _, a := range s.accounts {
 		a.mu.Lock()
-		for sub := range a.submits.all() {
+		for sub := range a.submits.All() {
 			r.Submits = append(r.Submits, sub.Submit)
 		}
-		for d := range a.deliveries.all() {
+		for d := range a.deliveries.All() {
 			if d.up != nil {
 				r.Uplinks = append(r.Uplinks, d.uplink(a.spec.ID))
 			} else {
@@ -246,35 +246,4 @@ func (s *Server) WriteStatement(w io.Writer) error {
 		return fmt.Errorf("write statement: %w", err)
 	}
 	return nil
-}
-
-// slab is an append-only list whose elements never move, so that pointers into
-// it stay good and growing copies nothing.
-type slab[T any] struct {
-	chunks [][]T
-}
-
-const slabChunk = 1024
-
-func (s *slab[T]) add() *T {
-	last := len(s.chunks) - 1
-	if last < 0 || len(s.chunks[last]) == slabChunk {
-		s.chunks = append(s.chunks, make([]T, 0, slabChunk))
-		last++
-	}
-	chunk := &s.chunks[last]
-	*chunk = (*chunk)[:len(*chunk)+1]
-	return &(*chunk)[len(*chunk)-1]
-}
-
-func (s *slab[T]) all() func(yield func(*T) bool) {
-	return func(yield func(*T) bool) {
-		for _, chunk := range s.chunks {
-			for i := range chunk {
-				if !yield(&chunk[i]) {
-					return
-				}
-			}
-		}
-	}
 }
