@@ -36,9 +36,11 @@ type text struct {
 // maxTexts is the largest number of single text fields in a message, that of SUBMIT.
 const maxTexts = 9
 
+// fail notes the first error and makes every later read fail.
 func (d *decoder) fail(field, detail string, result uint32) {
 	if d.err == nil {
 		d.err = &DecodeError{Command: d.cmd, Field: field, Detail: detail, Result: result}
+		d.body = d.body[:d.off]
 	}
 }
 
@@ -67,24 +69,27 @@ func (d *decoder) left() int { return len(d.body) - d.off }
 
 // need reports whether n more octets may be read.
 func (d *decoder) need(field string, n int) bool {
-	if d.err == nil && d.left() >= n {
-		return true
-	}
-	d.short(field, n)
+	return d.left() >= n || d.short(field, n)
+}
+
+// short notes that n octets are not there, and returns false.
+func (d *decoder) short(field string, n int) bool {
+	d.fail(field, fmt.Sprintf("needs %d octets at offset %d, the body has %d", n, d.off, len(d.body)), resultStructure)
 	return false
 }
 
-func (d *decoder) short(field string, n int) {
-	d.fail(field, fmt.Sprintf("needs %d octets at offset %d, the body has %d", n, d.off, len(d.body)), resultStructure)
+// u8 is small enough to be inlined: half the fields of a SUBMIT are single octets.
+func (d *decoder) u8(field string) uint8 {
+	if d.off == len(d.body) {
+		return d.noOctet(field)
+	}
+	d.off++
+	return d.body[d.off-1]
 }
 
-func (d *decoder) u8(field string) uint8 {
-	if !d.need(field, 1) {
-		return 0
-	}
-	b := d.body[d.off]
-	d.off++
-	return b
+func (d *decoder) noOctet(field string) uint8 {
+	d.short(field, 1)
+	return 0
 }
 
 func (d *decoder) u32(field string) uint32 {
@@ -122,17 +127,18 @@ func (d *decoder) digest(field string) (sum [16]byte) {
 
 // str reads a text field of n octets into dst, which is set by finish.
 func (d *decoder) str(field string, n int, dst *string) {
-	*dst = ""
 	if !d.need(field, n) {
 		return
 	}
 	from, to := clean(d.body, d.off, d.off+n)
 	d.off += n
-	if from < to {
-		d.texts[d.count] = text{dst, from, to}
-		d.count++
-		d.octets += to - from
+	if from == to {
+		*dst = ""
+		return
 	}
+	d.texts[d.count] = text{dst, from, to}
+	d.count++
+	d.octets += to - from
 }
 
 // tail reads the last text field of a message: up to n octets, fewer if the peer sent fewer.
@@ -161,7 +167,7 @@ func (d *decoder) strs(field string, width int, list []string) []string {
 // content reads a length octet called "Msg_Length" and that many octets, which alias the body.
 func (d *decoder) content() []byte {
 	n := int(d.u8("Msg_Length"))
-	if d.err != nil || n == 0 {
+	if n == 0 {
 		return nil
 	}
 	if n > d.left() {
