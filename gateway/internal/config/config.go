@@ -24,153 +24,153 @@ type Config struct {
 
 // Node is the identity of this process.
 type Node struct {
-	Name        string        `yaml:"name"`         // for people; default host name
-	GatewayCode uint32        `yaml:"gateway_code"` // base of the 22-bit gateway code of our Msg_Ids; node number is added; 0..4194048
-	Lease       time.Duration `yaml:"lease"`        // node lease; renewed at a third of it; 2s..60s
+	Name        string        `yaml:"name" allow:"any"`                // for people; default host name
+	GatewayCode uint32        `yaml:"gateway_code" allow:"0..4194048"` // base of the 22-bit gateway code of our Msg_Ids; node number is added; 0..4194048
+	Lease       time.Duration `yaml:"lease" allow:"2s..60s"`           // node lease; renewed at a third of it; 2s..60s
 }
 
 // Postgres is the truth.
 type Postgres struct {
-	URL            string        `yaml:"url"`
-	AcquireTimeout time.Duration `yaml:"acquire_timeout"` // waiting for a connection of a pool
+	URL            string        `yaml:"url" allow:"any" secret:"true"`
+	AcquireTimeout time.Duration `yaml:"acquire_timeout" allow:"100ms..60s"` // waiting for a connection of a pool
 	Pools          Pools         `yaml:"pools"`
 }
 
 // Pools is the number of connections per role: exhausting one must not stop another.
 type Pools struct {
-	Inbox      int32 `yaml:"inbox"`
-	Workflow   int32 `yaml:"workflow"`
-	Outbox     int32 `yaml:"outbox"` // dispatch barrier and pulls
-	Callback   int32 `yaml:"callback"`
-	Settlement int32 `yaml:"settlement"`
-	Delivery   int32 `yaml:"delivery"`
-	Admin      int32 `yaml:"admin"`
+	Inbox      int32 `yaml:"inbox" allow:"1..64"`
+	Workflow   int32 `yaml:"workflow" allow:"1..64"`
+	Outbox     int32 `yaml:"outbox" allow:"1..64"` // dispatch barrier and pulls
+	Callback   int32 `yaml:"callback" allow:"1..64"`
+	Settlement int32 `yaml:"settlement" allow:"1..64"`
+	Delivery   int32 `yaml:"delivery" allow:"1..64"`
+	Admin      int32 `yaml:"admin" allow:"1..64"`
 }
 
 // Redis is the fast wire; URL wins over Host and Port. REDIS_HOST and REDIS_PORT alone are enough.
 type Redis struct {
-	URL      string        `yaml:"url"`
-	Host     string        `yaml:"host"`
-	Port     int           `yaml:"port"`
-	Password string        `yaml:"password"`
-	DB       int           `yaml:"db"`
-	Timeout  time.Duration `yaml:"timeout"` // dial, read and write
+	URL      string        `yaml:"url" allow:"any" secret:"true"`
+	Host     string        `yaml:"host" allow:"any"`
+	Port     int           `yaml:"port" allow:"1..65535"`
+	Password string        `yaml:"password" allow:"any" secret:"true"`
+	DB       int           `yaml:"db" allow:"0..15"`
+	Timeout  time.Duration `yaml:"timeout" allow:"50ms..30s"` // dial, read and write
 }
 
 // Inbound is the customer-facing CMPP server.
 type Inbound struct {
-	Listen             string        `yaml:"listen"`
-	MaxConnections     int           `yaml:"max_connections"`
-	MaxUnauthenticated int           `yaml:"max_unauthenticated"` // connections that have not logged in
-	LoginTimeout       time.Duration `yaml:"login_timeout"`
-	IdleInterval       time.Duration `yaml:"idle_interval"`    // C
-	ResponseTimeout    time.Duration `yaml:"response_timeout"` // T
-	Tries              int           `yaml:"tries"`            // N
-	WriteTimeout       time.Duration `yaml:"write_timeout"`
-	BatchMax           int           `yaml:"batch_max"`       // rows per inbox commit
-	QueueMax           int           `yaml:"queue_max"`       // SUBMITs waiting for their commit; beyond: result 8
-	CommitDeadline     time.Duration `yaml:"commit_deadline"` // an ambiguous commit is repeated this long, then the connection is closed without an answer
-	BacklogMax         int           `yaml:"backlog_max"`     // inbox rows of one application; beyond: result 8
+	Listen             string        `yaml:"listen" allow:"host:port"`
+	MaxConnections     int           `yaml:"max_connections" allow:"1..20000"`
+	MaxUnauthenticated int           `yaml:"max_unauthenticated" allow:"1..20000"` // connections that have not logged in
+	LoginTimeout       time.Duration `yaml:"login_timeout" allow:"100ms..60s"`
+	IdleInterval       time.Duration `yaml:"idle_interval" allow:"1s..10m"`   // C
+	ResponseTimeout    time.Duration `yaml:"response_timeout" allow:"1s..5m"` // T
+	Tries              int           `yaml:"tries" allow:"1..10"`             // N
+	WriteTimeout       time.Duration `yaml:"write_timeout" allow:"100ms..60s"`
+	BatchMax           int           `yaml:"batch_max" allow:"1..4096"`        // rows per inbox commit
+	QueueMax           int           `yaml:"queue_max" allow:"1..1000000"`     // SUBMITs waiting for their commit; beyond: result 8
+	CommitDeadline     time.Duration `yaml:"commit_deadline" allow:"1s..5m"`   // an ambiguous commit is repeated this long, then the connection is closed without an answer
+	BacklogMax         int           `yaml:"backlog_max" allow:"1..100000000"` // inbox rows of one application; beyond: result 8
 }
 
 // Workflow turns inbox rows into submits, per enterprise, in micro-batches.
 type Workflow struct {
-	Workers        int           `yaml:"workers"`
-	BatchMax       int           `yaml:"batch_max"`        // inbox rows
-	BatchTarget    int           `yaml:"batch_target"`     // collect up to this many while busy; ≤ batch_max
-	BatchWeightMax int           `yaml:"batch_weight_max"` // PDUs
-	BatchMaxWait   time.Duration `yaml:"batch_max_wait"`   // ≤ 50ms
-	Poll           time.Duration `yaml:"poll"`             // when no wake arrives
-	Validity       time.Duration `yaml:"validity"`         // of a message without ValId_Time
+	Workers        int           `yaml:"workers" allow:"1..64"`
+	BatchMax       int           `yaml:"batch_max" allow:"1..4096"`         // inbox rows
+	BatchTarget    int           `yaml:"batch_target" allow:"1..4096"`      // collect up to this many while busy; ≤ batch_max
+	BatchWeightMax int           `yaml:"batch_weight_max" allow:"1..16384"` // PDUs
+	BatchMaxWait   time.Duration `yaml:"batch_max_wait" allow:"0s..50ms"`   // ≤ 50ms
+	Poll           time.Duration `yaml:"poll" allow:"1ms..10s"`             // when no wake arrives
+	Validity       time.Duration `yaml:"validity" allow:"1s..168h"`         // of a message without ValId_Time
 }
 
 // Outbox carries commands to the edges: hints on Redis Streams and the pull from PostgreSQL.
 type Outbox struct {
-	HintEntriesMax int           `yaml:"hint_entries_max"` // entries on one channel's stream; beyond: no hint, the pull finds the rows
-	Pull           time.Duration `yaml:"pull"`             // at least this often per channel, ≤ 1s
-	PullMax        int           `yaml:"pull_max"`
-	RedisSlow      time.Duration `yaml:"redis_slow"`    // a Redis slower than this is pulled around at once
-	SweepEvery     time.Duration `yaml:"sweep_every"`   // expiry, reroute and overdue sweeps
-	RerouteAfter   time.Duration `yaml:"reroute_after"` // all links of a channel down this long
+	HintEntriesMax int           `yaml:"hint_entries_max" allow:"0..4096"` // entries on one channel's stream; beyond: no hint, the pull finds the rows
+	Pull           time.Duration `yaml:"pull" allow:"1ms..1s"`             // at least this often per channel, ≤ 1s
+	PullMax        int           `yaml:"pull_max" allow:"1..4096"`
+	RedisSlow      time.Duration `yaml:"redis_slow" allow:"1ms..10s"`      // a Redis slower than this is pulled around at once
+	SweepEvery     time.Duration `yaml:"sweep_every" allow:"10ms..1m"`     // expiry, reroute and overdue sweeps
+	RerouteAfter   time.Duration `yaml:"reroute_after" allow:"100ms..10m"` // all links of a channel down this long
 }
 
 // Supplier is the channel pools.
 type Supplier struct {
 	AllowRemote    bool          `yaml:"allow_remote"` // false refuses suppliers that are not on loopback (harness runs)
-	DialTimeout    time.Duration `yaml:"dial_timeout"`
-	IdleInterval   time.Duration `yaml:"idle_interval"`
-	Tries          int           `yaml:"tries"`
-	WriteTimeout   time.Duration `yaml:"write_timeout"`
-	ReconnectMin   time.Duration `yaml:"reconnect_min"`
-	ReconnectMax   time.Duration `yaml:"reconnect_max"`
-	BarrierBatch   int           `yaml:"barrier_batch_max"`
-	BarrierCollect time.Duration `yaml:"barrier_collect"` // 1–2 ms when the last batch was neither 1 nor full
-	BarrierRate    int           `yaml:"barrier_rate"`    // rows/s, 0 = no limit: proves that capacity is measured behind the barrier
-	LeaseTime      time.Duration `yaml:"lease_time"`      // channel lease
+	DialTimeout    time.Duration `yaml:"dial_timeout" allow:"100ms..60s"`
+	IdleInterval   time.Duration `yaml:"idle_interval" allow:"1s..10m"`
+	Tries          int           `yaml:"tries" allow:"1..10"`
+	WriteTimeout   time.Duration `yaml:"write_timeout" allow:"100ms..60s"`
+	ReconnectMin   time.Duration `yaml:"reconnect_min" allow:"10ms..1m"`
+	ReconnectMax   time.Duration `yaml:"reconnect_max" allow:"100ms..10m"`
+	BarrierBatch   int           `yaml:"barrier_batch_max" allow:"1..4096"`
+	BarrierCollect time.Duration `yaml:"barrier_collect" allow:"0s..10ms"` // 1–2 ms when the last batch was neither 1 nor full
+	BarrierRate    int           `yaml:"barrier_rate" allow:"0..1000000"`  // rows/s, 0 = no limit: proves that capacity is measured behind the barrier
+	LeaseTime      time.Duration `yaml:"lease_time" allow:"1s..2m"`        // channel lease
 }
 
 // Event is the edge's event queues and batch sender.
 type Event struct {
-	BatchMax    int           `yaml:"batch_max"`    // ≤ 100
-	BatchTarget int           `yaml:"batch_target"` // 50
-	BatchWait   time.Duration `yaml:"batch_wait"`   // 10ms
-	BytesMax    int           `yaml:"bytes_max"`    // 1 MB
-	RetainMax   int           `yaml:"retain_max"`   // unaccepted events + in-flight submits; at it the dispatcher stops and DELIVERs stay unanswered
-	RetainBytes int           `yaml:"retain_bytes"`
-	RetryMin    time.Duration `yaml:"retry_min"`
-	RetryMax    time.Duration `yaml:"retry_max"`
-	URL         string        `yaml:"url"`          // of the core's callback; empty = this process's own
-	Timeout     time.Duration `yaml:"timeout"`      // of one request, longer than the server's deadline
-	IdleTimeout time.Duration `yaml:"idle_timeout"` // of pooled connections, shorter than the server's
+	BatchMax    int           `yaml:"batch_max" allow:"1..100"`        // ≤ 100
+	BatchTarget int           `yaml:"batch_target" allow:"1..100"`     // 50
+	BatchWait   time.Duration `yaml:"batch_wait" allow:"0s..1s"`       // 10ms
+	BytesMax    int           `yaml:"bytes_max" allow:"1024..1048576"` // 1 MB
+	RetainMax   int           `yaml:"retain_max" allow:"1..10000000"`  // unaccepted events + in-flight submits; at it the dispatcher stops and DELIVERs stay unanswered
+	RetainBytes int           `yaml:"retain_bytes" allow:"1048576..17179869184"`
+	RetryMin    time.Duration `yaml:"retry_min" allow:"1ms..10s"`
+	RetryMax    time.Duration `yaml:"retry_max" allow:"10ms..5m"`
+	URL         string        `yaml:"url" allow:"any"`              // of the core's callback; empty = this process's own
+	Timeout     time.Duration `yaml:"timeout" allow:"100ms..2m"`    // of one request, longer than the server's deadline
+	IdleTimeout time.Duration `yaml:"idle_timeout" allow:"1s..10m"` // of pooled connections, shorter than the server's
 }
 
 // Callback is the core's event endpoint.
 type Callback struct {
-	Listen           string        `yaml:"listen"`
-	Token            string        `yaml:"token"`
-	RequestDeadline  time.Duration `yaml:"request_deadline"`
-	StatementTimeout time.Duration `yaml:"statement_timeout"`
-	TransactionMax   int           `yaml:"transaction_max"` // events per transaction, 20..100
-	IdleTimeout      time.Duration `yaml:"idle_timeout"`    // 120s
-	HeaderTimeout    time.Duration `yaml:"header_timeout"`  // 125s
+	Listen           string        `yaml:"listen" allow:"host:port"`
+	Token            string        `yaml:"token" allow:"any" secret:"true"`
+	RequestDeadline  time.Duration `yaml:"request_deadline" allow:"100ms..2m"`
+	StatementTimeout time.Duration `yaml:"statement_timeout" allow:"50ms..1m"`
+	TransactionMax   int           `yaml:"transaction_max" allow:"20..100"` // events per transaction, 20..100
+	IdleTimeout      time.Duration `yaml:"idle_timeout" allow:"1s..30m"`    // 120s
+	HeaderTimeout    time.Duration `yaml:"header_timeout" allow:"1s..30m"`  // 125s
 }
 
 // Settlement matches receipts and moves states and money.
 type Settlement struct {
-	BatchMax     int           `yaml:"batch_max"`
-	Poll         time.Duration `yaml:"poll"`
-	ParkMax      time.Duration `yaml:"park_max"`      // 72h
-	UnknownAfter time.Duration `yaml:"unknown_after"` // a parked receipt this old is tried against unknown submits; 60s
-	ReceiptWait  time.Duration `yaml:"receipt_wait"`  // 72h
+	BatchMax     int           `yaml:"batch_max" allow:"1..4096"`
+	Poll         time.Duration `yaml:"poll" allow:"1ms..10s"`
+	ParkMax      time.Duration `yaml:"park_max" allow:"1s..720h"`     // 72h
+	UnknownAfter time.Duration `yaml:"unknown_after" allow:"1s..24h"` // a parked receipt this old is tried against unknown submits; 60s
+	ReceiptWait  time.Duration `yaml:"receipt_wait" allow:"1s..720h"` // 72h
 }
 
 // Delivery offers receipts and uplinks to customers.
 type Delivery struct {
-	Lease         time.Duration `yaml:"lease"`     // 5s..120s
-	Merge         time.Duration `yaml:"merge"`     // 25ms trailing
-	MergeCap      time.Duration `yaml:"merge_cap"` // 250ms
-	Sweep         time.Duration `yaml:"sweep"`     // 5s
-	AttemptsMax   int           `yaml:"attempts_max"`
-	AckTimeout    time.Duration `yaml:"ack_timeout"`
-	AcceptHold    time.Duration `yaml:"accept_hold"`    // only the accepting node claims before this age of the SUBMIT; 60s
-	DeliverWindow int           `yaml:"deliver_window"` // per customer connection
-	KeepMax       time.Duration `yaml:"keep_max"`       // 72h → dead
+	Lease         time.Duration `yaml:"lease" allow:"5s..120s"`   // 5s..120s
+	Merge         time.Duration `yaml:"merge" allow:"0s..1s"`     // 25ms trailing
+	MergeCap      time.Duration `yaml:"merge_cap" allow:"0s..5s"` // 250ms
+	Sweep         time.Duration `yaml:"sweep" allow:"10ms..1m"`   // 5s
+	AttemptsMax   int           `yaml:"attempts_max" allow:"1..100"`
+	AckTimeout    time.Duration `yaml:"ack_timeout" allow:"100ms..2m"`
+	AcceptHold    time.Duration `yaml:"accept_hold" allow:"1s..10m"`   // only the accepting node claims before this age of the SUBMIT; 60s
+	DeliverWindow int           `yaml:"deliver_window" allow:"1..256"` // per customer connection
+	KeepMax       time.Duration `yaml:"keep_max" allow:"1s..720h"`     // 72h → dead
 }
 
 // Admin is health, metrics and the admin API.
 type Admin struct {
-	Listen string `yaml:"listen"`
-	Token  string `yaml:"token"`
+	Listen string `yaml:"listen" allow:"host:port"`
+	Token  string `yaml:"token" allow:"any" secret:"true"`
 }
 
 // Log is the process log.
 type Log struct {
-	Level  string `yaml:"level"`  // debug|info|warn|error
-	Format string `yaml:"format"` // text|json
+	Level  string `yaml:"level" allow:"debug|info|warn|error"` // debug|info|warn|error
+	Format string `yaml:"format" allow:"text|json"`            // text|json
 }
 
 // Shutdown bounds each step of a graceful stop.
 type Shutdown struct {
-	Drain time.Duration `yaml:"drain"`
-	Total time.Duration `yaml:"total"`
+	Drain time.Duration `yaml:"drain" allow:"0s..10m"`
+	Total time.Duration `yaml:"total" allow:"1s..20m"`
 }

@@ -1,0 +1,148 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"net/url"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Fault is one thing wrong with the configuration.
+type Fault struct {
+	File  string // "" when the value comes from the environment or the defaults
+	Line  int    // 0 without a file
+	Path  string
+	Value string
+	Want  string
+}
+
+// Error is one line.
+func (f Fault) Error() string {
+	var b strings.Builder
+	if f.File != "" {
+		fmt.Fprintf(&b, "%s:%d: ", f.File, f.Line)
+	}
+	b.WriteString(f.Path)
+	if f.Value != "" {
+		fmt.Fprintf(&b, " is %s", f.Value)
+	}
+	fmt.Fprintf(&b, ": %s", f.Want)
+	return b.String()
+}
+
+// Faults is every fault of a configuration.
+type Faults []Fault
+
+// Error is one line a fault.
+func (f Faults) Error() string {
+	lines := make([]string, len(f))
+	for i := range f {
+		lines[i] = f[i].Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Validate reports every value out of its range and every pair of values that contradict each other, as Faults.
+func (c Config) Validate() error {
+	var faults Faults
+	for _, f := range fields(&c) {
+		if want := f.check(); want != "" {
+			faults = append(faults, Fault{Path: f.path, Value: fmt.Sprint(f.shown()), Want: want})
+		}
+	}
+	faults = append(faults, c.relations()...)
+	if len(faults) > 0 {
+		return faults
+	}
+	return nil
+}
+
+// check is what is wanted, or "".
+func (f field) check() string {
+	lo, hi, isRange := strings.Cut(f.allow, "..")
+	switch {
+	case f.value.Kind() == reflect.Bool, f.allow == "any":
+		return ""
+	case f.allow == "host:port":
+		if _, port, err := net.SplitHostPort(f.value.String()); err != nil || !inRange[uint64](port, "0", "65535", parseUint) {
+			return "want host:port"
+		}
+		return ""
+	case f.value.Type() == durationType:
+		if isRange && inRange[time.Duration](f.value.Interface().(time.Duration).String(), lo, hi, time.ParseDuration) {
+			return ""
+		}
+	case isRange:
+		if inRange[int64](fmt.Sprint(f.value.Interface()), lo, hi, parseInt) {
+			return ""
+		}
+	default:
+		for word := range strings.SplitSeq(f.allow, "|") {
+			if f.value.String() == word {
+				return ""
+			}
+		}
+	}
+	return "allowed " + f.allow
+}
+
+func parseInt(s string) (int64, error)   { return strconv.ParseInt(s, 10, 64) }
+func parseUint(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) }
+
+func inRange[T cmp.Ordered](value, lo, hi string, parse func(string) (T, error)) bool {
+	v, err := parse(value)
+	l, errLo := parse(lo)
+	h, errHi := parse(hi)
+	return err == nil && errLo == nil && errHi == nil && l <= v && v <= h
+}
+
+// relations are the rules between two settings.
+func (c Config) relations() (faults Faults) {
+	wrong := func(bad bool, path string, value any, want string) {
+		if bad {
+			faults = append(faults, Fault{Path: path, Value: fmt.Sprint(value), Want: want})
+		}
+	}
+	most := func(path string, v int, limitPath string, limit int) {
+		wrong(v > limit, path, v, fmt.Sprintf("allowed up to %s (%d)", limitPath, limit))
+	}
+	atMost := func(path string, v time.Duration, limitPath string, limit time.Duration) {
+		wrong(v > limit, path, v, fmt.Sprintf("allowed up to %s (%s)", limitPath, limit))
+	}
+	below := func(path string, v time.Duration, limitPath string, limit time.Duration) {
+		wrong(v >= limit, path, v, fmt.Sprintf("must be less than %s (%s)", limitPath, limit))
+	}
+
+	wrong(c.Postgres.URL == "", "postgres.url", `""`, "set it, or DATABASE_URL")
+	wrong(c.Redis.URL == "" && c.Redis.Host == "", "redis.host", `""`, "set it, or REDIS_HOST, or REDIS_URL")
+	if c.Redis.URL != "" {
+		u, err := url.Parse(c.Redis.URL)
+		wrong(err != nil || u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix", "redis.url", "no such URL", "want redis://[:password@]host:port/db")
+	}
+	if c.Event.URL != "" {
+		u, err := url.Parse(c.Event.URL)
+		wrong(err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "", "event.url", c.Event.URL, "want http://host:port")
+	}
+	most("inbound.max_unauthenticated", c.Inbound.MaxUnauthenticated, "inbound.max_connections", c.Inbound.MaxConnections)
+	most("inbound.batch_max", c.Inbound.BatchMax, "inbound.queue_max", c.Inbound.QueueMax)
+	most("workflow.batch_target", c.Workflow.BatchTarget, "workflow.batch_max", c.Workflow.BatchMax)
+	atMost("supplier.reconnect_min", c.Supplier.ReconnectMin, "supplier.reconnect_max", c.Supplier.ReconnectMax)
+	most("event.batch_target", c.Event.BatchTarget, "event.batch_max", c.Event.BatchMax)
+	most("event.bytes_max", c.Event.BytesMax, "event.retain_bytes", c.Event.RetainBytes)
+	atMost("event.retry_min", c.Event.RetryMin, "event.retry_max", c.Event.RetryMax)
+	// The server gives up first: a request that the client abandons must not go on beside its repetition (data §1.14).
+	below("callback.request_deadline", c.Callback.RequestDeadline, "event.timeout", c.Event.Timeout)
+	below("callback.statement_timeout", c.Callback.StatementTimeout, "callback.request_deadline", c.Callback.RequestDeadline)
+	// The client drops idle connections first, or it writes into one that the server is closing.
+	below("event.idle_timeout", c.Event.IdleTimeout, "callback.idle_timeout", c.Callback.IdleTimeout)
+	below("callback.idle_timeout", c.Callback.IdleTimeout, "callback.header_timeout", c.Callback.HeaderTimeout)
+	atMost("settlement.unknown_after", c.Settlement.UnknownAfter, "settlement.park_max", c.Settlement.ParkMax)
+	atMost("delivery.merge", c.Delivery.Merge, "delivery.merge_cap", c.Delivery.MergeCap)
+	below("delivery.ack_timeout", c.Delivery.AckTimeout, "delivery.lease", c.Delivery.Lease)
+	atMost("shutdown.drain", c.Shutdown.Drain, "shutdown.total", c.Shutdown.Total)
+	return faults
+}
