@@ -103,15 +103,14 @@ func (s *Session) accept(ctx context.Context, auth AuthFunc) error {
 	if err != nil {
 		return fmt.Errorf("session: accept: %w", err)
 	}
-	switch hd.Command {
-	case cmpp.CmdConnect:
-	case cmpp.CmdTerminate:
+	if hd.Command == cmpp.CmdTerminate {
 		if err := s.writeNow(&cmpp.TerminateResp{}, hd.Sequence); err != nil {
 			return fmt.Errorf("session: accept: %w", err)
 		}
 		linger(s.conn)
 		return ErrTerminated
-	default:
+	}
+	if hd.Command != cmpp.CmdConnect {
 		return &UnexpectedError{Command: hd.Command, Sequence: hd.Sequence}
 	}
 

@@ -117,19 +117,17 @@ func linger(conn net.Conn) {
 // takeRequest handles a frame the peer started. It reports whether the reader
 // has nothing more to do because the final answer is queued.
 func (s *Session) takeRequest(h Handler, hd cmpp.Header, body []byte) (final bool) {
-	switch hd.Command {
-	case cmpp.CmdActiveTest:
+	switch {
+	case hd.Command == cmpp.CmdActiveTest:
 		if err := s.control(frame{kind: control}, &cmpp.ActiveTestResp{}, hd.Sequence); err != nil {
 			s.Close(err)
 		}
 		return false
-	case cmpp.CmdTerminate:
+	case hd.Command == cmpp.CmdTerminate:
 		return s.finalAnswer(&cmpp.TerminateResp{}, hd.Sequence, s.unlessStopping(ErrTerminated))
-	case cmpp.CmdConnect:
+	case hd.Command == cmpp.CmdConnect:
 		return s.finalAnswer(&cmpp.ConnectResp{Status: statusOther, Version: s.version}, hd.Sequence, ErrSecondConnect)
-	default:
-	}
-	if !s.serves(hd.Command) {
+	case !s.serves(hd.Command):
 		if !s.oddCommand {
 			s.oddCommand = true
 			s.log.Warn("command not served, further ones are not logged",
@@ -177,15 +175,12 @@ func (s *Session) finalAnswer(p cmpp.PDU, seq uint32, cause error) bool {
 
 // takeResponse matches a frame with the call of ours it answers.
 func (s *Session) takeResponse(h Handler, hd cmpp.Header, body []byte) {
-	switch hd.Command {
-	case cmpp.CmdActiveTestResp: // having arrived is all it has to say
+	if hd.Command == cmpp.CmdActiveTestResp {
+		return // having arrived is all it has to say
+	}
+	if hd.Command == cmpp.CmdTerminateResp && s.isStopping() {
+		s.Close(ErrStopped)
 		return
-	case cmpp.CmdTerminateResp:
-		if s.isStopping() {
-			s.Close(ErrStopped)
-			return
-		}
-	default:
 	}
 
 	k := keyOf(hd.Command.Request(), hd.Sequence)
