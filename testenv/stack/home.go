@@ -18,16 +18,79 @@ import (
 )
 
 const (
-	homePattern = "cmppgateway-stack-*"
-	lockName    = "lock"
+	claimPattern = "cmppgateway-stack-*"
+	lockName     = "lock"
 )
+
+// claim is a directory that shows whether the program that made it still
+// lives: the kernel drops the lock in it with the process, however that ends.
+type claim struct {
+	dir  string
+	lock *os.File
+}
+
+// newClaim makes a directory below base that belongs to cred's user.
+func newClaim(base string, cred *syscall.Credential) (*claim, error) {
+	dir, err := os.MkdirTemp(base, claimPattern)
+	if err != nil {
+		return nil, fmt.Errorf("claim a directory: %w", err)
+	}
+	// The lock is taken before the file gets its name: sweep never sees it free.
+	lock, err := os.CreateTemp(dir, "lock-*")
+	if err == nil {
+		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}
+	if err == nil {
+		err = os.Rename(lock.Name(), filepath.Join(dir, lockName))
+	}
+	if err == nil && cred != nil {
+		err = os.Chown(dir, int(cred.Uid), int(cred.Gid))
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("claim a directory: %w", err), lock.Close(), os.RemoveAll(dir))
+	}
+	return &claim{dir: dir, lock: lock}, nil
+}
+
+func (c *claim) release() error {
+	return errors.Join(os.RemoveAll(c.dir), c.lock.Close())
+}
+
+// claimed tells whether the program that claimed dir still lives, or whether
+// that cannot be known.
+func claimed(dir string) bool {
+	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR, 0)
+	if err != nil {
+		return !errors.Is(err, os.ErrNotExist)
+	}
+	defer func() { _ = lock.Close() }()
+	return unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil
+}
+
+// sweep removes what killed programs left below base: the directory, and any
+// process still working in it (a backend frozen by SIGSTOP does not notice
+// that its postmaster died).
+func sweep(base string, log *slog.Logger) {
+	locks, _ := filepath.Glob(filepath.Join(base, claimPattern, lockName))
+	for _, lock := range locks {
+		dir := filepath.Dir(lock)
+		if claimed(dir) {
+			continue
+		}
+		for _, pid := range processesIn(dir) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			log.Debug("abandoned directory stays", slog.String("dir", dir), slog.Any("error", err))
+		}
+	}
+}
 
 // home is the throw-away directory of one server process, the unprivileged
 // user it runs as, and the thread it is started from.
 type home struct {
-	dir     string
+	*claim
 	cred    *syscall.Credential // nil when this program is not root
-	lock    *os.File
 	spawner *spawner
 }
 
@@ -50,38 +113,11 @@ func newHome(base string, log *slog.Logger) (*home, error) {
 		base = os.TempDir()
 	}
 	sweep(base, log)
-	dir, err := os.MkdirTemp(base, homePattern)
+	c, err := newClaim(base, cred)
 	if err != nil {
-		return nil, fmt.Errorf("data directory: %w", err)
+		return nil, err
 	}
-	h := &home{dir: dir, cred: cred}
-	if err := h.claim(); err != nil {
-		return nil, errors.Join(fmt.Errorf("data directory: %w", err), os.RemoveAll(dir))
-	}
-	h.spawner = newSpawner()
-	return h, nil
-}
-
-// claim marks the directory as in use for as long as this program lives: the
-// kernel drops the lock with the process, however it ends. The lock is taken
-// before the file gets its name, so sweep never sees it free.
-func (h *home) claim() error {
-	lock, err := os.CreateTemp(h.dir, "lock-*")
-	if err != nil {
-		return err
-	}
-	err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if err == nil {
-		err = os.Rename(lock.Name(), filepath.Join(h.dir, lockName))
-	}
-	if err == nil && h.cred != nil {
-		err = os.Chown(h.dir, int(h.cred.Uid), int(h.cred.Gid))
-	}
-	if err != nil {
-		return errors.Join(err, lock.Close())
-	}
-	h.lock = lock
-	return nil
+	return &home{claim: c, cred: cred, spawner: newSpawner()}, nil
 }
 
 // command builds a child that runs as the unprivileged user, leads its own
@@ -117,7 +153,7 @@ func (h *home) run(ctx context.Context, path string, args ...string) error {
 // close ends the thread and removes the directory. The children must be gone.
 func (h *home) close() error {
 	h.spawner.close()
-	return errors.Join(os.RemoveAll(h.dir), h.lock.Close())
+	return h.release()
 }
 
 // unprivileged returns whom servers run as when this program is root, since
@@ -169,28 +205,6 @@ func reachable(dir string, cred *syscall.Credential) bool {
 			return true
 		}
 		dir = parent
-	}
-}
-
-// sweep removes what programs that were killed left below base: the directory,
-// and any process still working in it (a backend frozen by SIGSTOP does not
-// notice that its postmaster died).
-func sweep(base string, log *slog.Logger) {
-	dirs, _ := filepath.Glob(filepath.Join(base, homePattern))
-	for _, dir := range dirs {
-		lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR, 0)
-		if err != nil {
-			continue // another user's, or being made right now
-		}
-		if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-			for _, pid := range processesIn(dir) {
-				_ = syscall.Kill(pid, syscall.SIGKILL)
-			}
-			if err := os.RemoveAll(dir); err != nil {
-				log.Debug("abandoned data directory stays", slog.String("dir", dir), slog.Any("error", err))
-			}
-		}
-		_ = lock.Close()
 	}
 }
 
