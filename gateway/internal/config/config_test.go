@@ -171,7 +171,8 @@ func TestEnvironment(t *testing.T) {
 		{"own name wins", []string{"CMPPGW_REDIS_HOST=own", "REDIS_HOST=r"}, func(c *config.Config) { c.Redis.Host = "own" }},
 		{"empty is not set", []string{"REDIS_HOST=", "REDIS_URL="}, func(c *config.Config) { c.Redis.URL = "redis://file:1/0" }},
 		{
-			"every kind", []string{"CMPPGW_POSTGRES_POOLS_INBOX=9", "CMPPGW_SUPPLIER_ALLOW_REMOTE=false", "CMPPGW_NODE_GATEWAY_CODE=7", "CMPPGW_EVENT_BATCH_WAIT=3ms", "CMPPGW_WORKFLOW_WORKERS=5"},
+			"every kind",
+			[]string{"CMPPGW_POSTGRES_POOLS_INBOX=9", "CMPPGW_SUPPLIER_ALLOW_REMOTE=false", "CMPPGW_NODE_GATEWAY_CODE=7", "CMPPGW_EVENT_BATCH_WAIT=3ms", "CMPPGW_WORKFLOW_WORKERS=5"},
 			func(c *config.Config) {
 				c.Redis.URL, c.Postgres.Pools.Inbox, c.Supplier.AllowRemote, c.Node.GatewayCode, c.Event.BatchWait, c.Workflow.Workers = "redis://file:1/0", 9, false, 7, 3*time.Millisecond, 5
 			},

@@ -1,0 +1,151 @@
+package admin
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"cmppgateway/gateway/internal/config"
+	"cmppgateway/gateway/internal/settings"
+	"cmppgateway/gateway/internal/store"
+)
+
+// Options of New.
+type Options struct {
+	Config   config.Config
+	Version  string
+	Roles    []string
+	Node     func() (number int16, epoch int64)
+	Pools    *store.Pools
+	Redis    *redis.Client
+	Settings *settings.Watcher
+	Channels func() any // runtime state of the channels; nil in a process without the edge role
+}
+
+// New is the handler of /api/admin/.
+func New(o Options) http.Handler {
+	mux := http.NewServeMux()
+	binary := sync.OnceValues(binarySum)
+	mux.HandleFunc("GET /api/admin/effective", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(o.effective(r.Context(), binary)) //nolint:errcheck // the caller is gone
+	})
+	return mux
+}
+
+// Effective is the answer of GET /api/admin/effective. What could not be asked for is in Errors.
+type Effective struct {
+	Version  string            `json:"version"`
+	PID      int               `json:"pid"`
+	SHA256   string            `json:"binarySha256"`
+	Roles    []string          `json:"roles"`
+	Node     int16             `json:"node"`
+	Epoch    int64             `json:"epoch,string"`
+	Clock    time.Time         `json:"clock"`
+	Config   map[string]any    `json:"config"`
+	Postgres map[string]any    `json:"postgres"` // by pool
+	Redis    map[string]string `json:"redis"`
+	Settings Settings          `json:"settings"`
+	Channels any               `json:"channels"`
+	Errors   []string          `json:"errors"`
+}
+
+// Settings is the snapshot in use, secrets cut.
+type Settings struct {
+	Version      int64                      `json:"version,string"`
+	Enterprises  []settings.Enterprise      `json:"enterprises"`
+	Applications []settings.Application     `json:"applications"`
+	Accounts     []settings.SupplierAccount `json:"supplierAccounts"`
+	Channels     []settings.Channel         `json:"channels"`
+	Groups       map[int32][]map[string]any `json:"groups"`
+	Routes       map[int32]map[string]int32 `json:"routes"`
+}
+
+// askTimeout bounds what is asked of PostgreSQL and Redis: the answer comes through their outages too.
+const askTimeout = 2 * time.Second
+
+func (o Options) effective(ctx context.Context, binary func() (string, error)) Effective {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	e := Effective{
+		Version: o.Version, PID: os.Getpid(), Roles: o.Roles, Clock: time.Now().UTC(), Config: o.Config.Effective(),
+		Postgres: make(map[string]any), Settings: show(o.Settings.Current()), Errors: []string{},
+	}
+	e.Node, e.Epoch = o.Node()
+	note := func(err error) {
+		if err != nil {
+			e.Errors = append(e.Errors, err.Error())
+		}
+	}
+	var err error
+	e.SHA256, err = binary()
+	note(err)
+	for _, n := range o.Pools.All() {
+		d, err := Postgres(ctx, n.Pool)
+		note(err)
+		if err != nil {
+			break // the others would only wait as long
+		}
+		e.Postgres[n.Name] = d
+	}
+	e.Redis, _, err = Redis(ctx, o.Redis)
+	note(err)
+	if o.Channels != nil {
+		e.Channels = o.Channels()
+	}
+	return e
+}
+
+func show(s *settings.Snapshot) Settings {
+	const cut = "xxxxx"
+	v := Settings{Version: s.Version, Groups: make(map[int32][]map[string]any), Routes: make(map[int32]map[string]int32)}
+	for _, e := range s.Enterprises {
+		v.Enterprises = append(v.Enterprises, e)
+	}
+	for _, a := range s.Applications {
+		shown := *a
+		shown.Secret, shown.Routes = cut, nil
+		v.Applications = append(v.Applications, shown)
+		v.Routes[a.ID] = make(map[string]int32)
+		for carrier, group := range a.Routes {
+			v.Routes[a.ID][carrier.String()] = group
+		}
+	}
+	for _, a := range s.Accounts {
+		shown := *a
+		shown.Secret = cut
+		v.Accounts = append(v.Accounts, shown)
+	}
+	for _, c := range s.Channels {
+		v.Channels = append(v.Channels, *c)
+	}
+	for id, g := range s.Groups {
+		for _, c := range g.Candidates {
+			v.Groups[id] = append(v.Groups[id], map[string]any{"channel": c.ChannelID, "priority": c.Priority, "weight": c.Weight, "enabled": c.Enabled})
+		}
+	}
+	return v
+}
+
+// binarySum is the SHA-256 of the running program, whatever is at its path by now.
+func binarySum() (string, error) {
+	f, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return "", fmt.Errorf("own program: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // only read
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("own program: %w", err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

@@ -1,0 +1,100 @@
+package observe
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"cmppgateway/gateway/internal/config"
+)
+
+// Options of New; all are needed.
+type Options struct {
+	Config   config.Admin
+	Registry *prometheus.Registry
+	Health   *Health
+	Admin    http.Handler // everything under /api/admin/
+	Log      *slog.Logger
+}
+
+// Server is the HTTP server of people and machines that look after the gateway.
+type Server struct {
+	http     *http.Server
+	listener net.Listener
+}
+
+// New listens, so that an occupied port is known before anything else starts. With a token configured the admin API and
+// the profiler ask for it; health and metrics never do.
+func New(ctx context.Context, o Options) (*Server, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", o.Config.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("admin.listen: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "ok\n") //nolint:errcheck // the caller is gone
+	})
+	mux.HandleFunc("GET /readyz", o.Health.serveHTTP)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Registry, promhttp.HandlerOpts{Registry: o.Registry}))
+	private := http.NewServeMux()
+	private.Handle("/api/admin/", o.Admin)
+	private.HandleFunc("/debug/pprof/", pprof.Index)
+	private.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	private.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	private.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	private.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	mux.Handle("/", guarded(o.Config.Token, private))
+	return &Server{listener: l, http: &http.Server{
+		Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
+	}}, nil
+}
+
+// Addr is where the server listens.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Run serves until ctx is done, then gives requests a second to end.
+func (s *Server) Run(ctx context.Context) error {
+	done := make(chan error, 1)
+	go func() { done <- s.http.Serve(s.listener) }()
+	select {
+	case err := <-done:
+		return fmt.Errorf("admin server: %w", err)
+	case <-ctx.Done():
+	}
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	err := s.http.Shutdown(end)
+	if errors.Is(err, context.DeadlineExceeded) { // a profile still runs
+		err = s.http.Close()
+	}
+	<-done
+	return err
+}
+
+func guarded(token string, h http.Handler) http.Handler {
+	if token == "" {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if !ok || subtle.ConstantTimeCompare([]byte(got), []byte(token)) != 1 {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "token required", http.StatusUnauthorized)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,1 @@
+SELECT id, available + credit FROM account WHERE id = ANY($1::int[])
