@@ -45,15 +45,15 @@ type label struct {
 
 // Geometry of a plot, in SVG units.
 const (
-	plotW, plotH             = 560.0, 250.0
-	marginLeft, marginRight  = 50.0, 14.0
-	marginTop, marginBottom  = 24.0, 38.0
-	stripH                   = 7.0 // the strip of machine stalls under a time plot
-	charWidth                = 6.2 // of the label font, for what fits
-	maxColumns               = 240 // columns of a time plot; longer runs are pooled
-	tickCount                = 5
-	decadesWithMinorTicks    = 2.2
-	smallestLogValue, spread = 0.01, 1.05
+	plotW, plotH            = 560.0, 250.0
+	marginLeft, marginRight = 50.0, 14.0
+	marginTop, marginBottom = 24.0, 38.0
+	stripH                  = 7.0 // the strip of machine stalls under a time plot
+	charWidth               = 6.2 // of the label font, for what fits
+	maxColumns              = 240 // columns of a time plot; longer runs are pooled
+	tickCount               = 5
+	decadesWithMinorTicks   = 2.2
+	smallestLogValue        = 0.01
 )
 
 // axis maps values to coordinates, linearly or by decades.
@@ -80,7 +80,7 @@ func linear(hi, from, to float64) (axis, []float64) {
 		hi = 1
 	}
 	step := niceStep(hi / tickCount)
-	n := math.Ceil(hi*spread/step - 1e-9)
+	n := math.Ceil(hi/step - 1e-9)
 	ticks := make([]float64, 0, int(n)+1)
 	for i := range int(n) + 1 {
 		ticks = append(ticks, float64(i)*step)

@@ -6,12 +6,16 @@ import (
 	"html/template"
 	"io"
 	"slices"
+	"unicode/utf8"
 
 	"cmppgateway/reports/result"
 )
 
 //go:embed page.html.tmpl page.css
 var assets embed.FS
+
+// longText is the length in characters above which a cell may wrap.
+const longText = 40
 
 // HTML writes the self-contained page: no script, no font, no other request.
 func HTML(w io.Writer, run *result.Run) error {
@@ -22,6 +26,7 @@ func HTML(w io.Writer, run *result.Run) error {
 	t, err := template.New("page.html.tmpl").Funcs(template.FuncMap{
 		"px":     px,
 		"symbol": symbol,
+		"long":   func(s string) bool { return utf8.RuneCountInString(s) > longText },
 		"right":  func(cols []column, i int) bool { return i < len(cols) && cols[i].Numeric },
 		"headed": func(cols []column) bool {
 			return slices.ContainsFunc(cols, func(c column) bool { return c.Name != "" })

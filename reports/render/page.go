@@ -240,30 +240,38 @@ func holding[T any](xs []T, ok func(T) bool) int {
 	return n
 }
 
+// unexamined is why an unknown does not pass.
+const unexamined = "unknown, nothing was examined"
+
 // failures collects everything that does not hold, for the list under the banner.
 func failures(r *result.Report) []failure {
 	var f []failure
 	for i, x := range r.Identities {
 		if !x.OK {
-			d := fmt.Sprintf("%s: difference %s (%s yuan)", statusText(x.Status), count(x.Difference), yuan(x.Difference))
+			d := unexamined
+			if x.Status != result.StatusUnknown {
+				d = fmt.Sprintf("%s: difference %s (%s yuan)", statusText(x.Status), count(x.Difference), yuan(x.Difference))
+			}
 			f = append(f, failure{anchor("identity", i), "identity", named(x.ID, x.Enterprise), d})
 		}
 	}
 	for i, x := range r.Checks {
 		if !x.OK {
-			d := statusText(x.Status)
-			if x.Count > 0 {
-				d += ", " + count(x.Count) + " found"
+			d := unexamined
+			if x.Status != result.StatusUnknown {
+				d = statusText(x.Status) + ", " + count(x.Count) + " found"
 			}
-			if x.Detail != "" {
-				d += ": " + x.Detail
-			}
+			d += sep(x.Detail)
 			f = append(f, failure{anchor("check", i), "check", x.ID, d})
 		}
 	}
 	for i, x := range r.SLO {
 		if !x.OK {
-			d := fmt.Sprintf("%s, must be %s %s", with(optional(x.Value), x.Unit), sign(x.Op), with(number(x.Limit), x.Unit))
+			value := millis(nil, x.N)
+			if x.Value != nil {
+				value = with(number(*x.Value), x.Unit)
+			}
+			d := fmt.Sprintf("%s, must be %s %s", value, sign(x.Op), with(number(x.Limit), x.Unit))
 			f = append(f, failure{anchor("slo", i), "objective", named(x.Metric, x.Step), d})
 		}
 	}
@@ -278,6 +286,14 @@ func failures(r *result.Report) []failure {
 	for i, x := range r.Gate {
 		if !x.Status.OK() {
 			f = append(f, failure{anchor("gate", i), "gate", x.Metric, statusText(x.Status) + sep(x.Detail)})
+		}
+	}
+	if n := holding(r.Conservation, func(x result.ConservationSample) bool { return x.Difference != 0 }); n > 0 {
+		f = append(f, failure{"identities", "conservation", "every second", fmt.Sprintf("broken in %d of %d samples", n, len(r.Conservation))})
+	}
+	for i, q := range r.Queues {
+		if !q.OK {
+			f = append(f, failure{anchor("queue", i), "left over", q.Name, fmt.Sprintf("%s left, %s expected", count(q.Left), count(q.Expected)) + sep(q.Detail)})
 		}
 	}
 	for i, s := range r.Steps {

@@ -472,8 +472,8 @@ func queues(r *result.Report) section {
 		return s
 	}
 	t := table{Columns: columns(left("place", "status"), right("left", "expected"), left("detail"))}
-	for _, q := range r.Queues {
-		t.Rows = append(t.Rows, row{Cells: []cell{code(q.Name), flag(q.OK, "empty", "left over"), plain(count(q.Left)), plain(count(q.Expected)), plain(q.Detail)}})
+	for i, q := range r.Queues {
+		t.Rows = append(t.Rows, row{Anchor: anchor("queue", i), Cells: []cell{code(q.Name), flag(q.OK, "empty", "left over"), plain(count(q.Left)), plain(count(q.Expected)), plain(q.Detail)}})
 	}
 	s.Tables = []table{t}
 	return s

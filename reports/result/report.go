@@ -524,6 +524,12 @@ func (r *Report) Validate() error {
 	for _, x := range r.Checks {
 		holds("check", x.ID, x.OK, x.Status)
 	}
+	for _, x := range r.Conservation {
+		if x.Difference != 0 && r.Verdict == VerdictPass {
+			errs = append(errs, fmt.Errorf("conservation broke at %g s but the verdict is pass", x.AtS))
+			break
+		}
+	}
 	for _, x := range r.SLO {
 		if !x.OK && r.Verdict == VerdictPass {
 			errs = append(errs, fmt.Errorf("objective %s is missed but the verdict is pass", x.Metric))
