@@ -48,6 +48,9 @@ func (c Card) String() string {
 	return fmt.Sprintf("card(%d)", uint8(c))
 }
 
+// MarshalText returns the card's name in a profile.
+func (c Card) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
 // Fate is what happens to one attempt at one message.
 type Fate struct {
 	Card Card

@@ -34,6 +34,9 @@ func (r Refusal) String() string {
 	return fmt.Sprintf("refusal(%d)", uint8(r))
 }
 
+// MarshalText returns the refuser's name.
+func (r Refusal) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
 // Submit is one SUBMIT as received, one per recipient of a group send.
 type Submit struct {
 	Account string

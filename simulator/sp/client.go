@@ -340,9 +340,7 @@ func (c *Client) move(o *op, to State) {
 	if to != Waiting && to != InFlight {
 		o.msg = nil
 	}
-	if len(c.waiters) > 0 && c.counts.Waiting+c.counts.InFlight == 0 {
-		c.changed()
-	}
+	c.changed()
 }
 
 func (c *Client) counter(s State) *int {
@@ -375,7 +373,7 @@ func (c *Client) live() int {
 	return n
 }
 
-// changed wakes everyone in wait.
+// changed wakes everyone in Wait.
 func (c *Client) changed() {
 	for _, w := range c.waiters {
 		close(w)
@@ -383,11 +381,14 @@ func (c *Client) changed() {
 	c.waiters = nil
 }
 
-// wait returns when done says so, asked at every change.
-func (c *Client) wait(ctx context.Context, done func() bool) error {
+// Wait returns when done says so. It is asked at once and after every change
+// of the counts, and must not call the client.
+func (c *Client) Wait(ctx context.Context, done func(Counts) bool) error {
 	for {
 		c.mu.Lock()
-		if done() {
+		n := c.counts
+		n.Live = c.live()
+		if done(n) {
 			c.mu.Unlock()
 			return nil
 		}
@@ -397,26 +398,20 @@ func (c *Client) wait(ctx context.Context, done func() bool) error {
 		select {
 		case <-w:
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return fmt.Errorf("customer %s: %w, having %+v", c.cfg.ID, context.Cause(ctx), n)
 		}
 	}
 }
 
 // Ready waits until n connections are logged in.
 func (c *Client) Ready(ctx context.Context, n int) error {
-	if err := c.wait(ctx, func() bool { return c.live() >= n }); err != nil {
-		return fmt.Errorf("customer %s: wait for %d connections: %w", c.cfg.ID, n, err)
-	}
-	return nil
+	return c.Wait(ctx, func(have Counts) bool { return have.Live >= n })
 }
 
 // Drain waits until no message waits for a slot or for an answer. It says
 // nothing about receipts.
 func (c *Client) Drain(ctx context.Context) error {
-	if err := c.wait(ctx, func() bool { return c.counts.Waiting+c.counts.InFlight == 0 }); err != nil {
-		return fmt.Errorf("customer %s: drain: %w", c.cfg.ID, err)
-	}
-	return nil
+	return c.Wait(ctx, func(have Counts) bool { return have.Waiting+have.InFlight == 0 })
 }
 
 // SetMute leaves DELIVERs unanswered while on; they are still recorded.

@@ -352,9 +352,7 @@ func (l *link) delivered(f wire.Frame, now int64) {
 	if !c.mute {
 		l.acks = append(l.acks, a)
 	}
-	if len(c.waiters) > 0 {
-		c.changed()
-	}
+	c.changed()
 }
 
 // write is the link's writer: everything there is goes out in one write.
@@ -549,6 +547,7 @@ func (l *link) bye(reason string) {
 	}
 	if l.c.links[l.index] == l {
 		l.c.links[l.index] = nil
+		l.c.changed()
 	}
 	_ = l.sock.SetReadDeadline(time.Now().Add(byeTimeout))
 	l.signal()
@@ -568,6 +567,7 @@ func (l *link) detach(reason string) {
 	}
 	if c.links[l.index] == l {
 		c.links[l.index] = nil
+		c.changed()
 	}
 	for _, o := range l.pending {
 		if o.State == InFlight {

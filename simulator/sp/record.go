@@ -29,6 +29,9 @@ func (s State) String() string {
 	return fmt.Sprintf("state(%d)", uint8(s))
 }
 
+// MarshalText returns the state's name.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
 // Sent is one message and what became of it.
 type Sent struct {
 	Key     uint64 // of the Message

@@ -144,13 +144,13 @@ func DecodeMsgIDResult(b []byte, version uint8) (MsgIDResult, error) {
 // DeliverBody is what the simulator looks at in a DELIVER (CMPP 3.0 §8.4.5.1).
 // Slices alias the frame.
 type DeliverBody struct {
-	MsgID                  uint64
-	Dest                   []byte
-	ServiceID              []byte
-	TPUDHI, MsgFmt         uint8
-	Source                 []byte
-	Registered             uint8
-	Content                []byte
+	MsgID          uint64
+	Dest           []byte
+	ServiceID      []byte
+	TPUDHI, MsgFmt uint8
+	Source         []byte
+	Registered     uint8
+	Content        []byte
 }
 
 // DecodeDeliver reads a DELIVER body into d.
