@@ -136,7 +136,7 @@ func Split(text string, f Fmt, ref uint16, wide bool) ([][]byte, error) {
 	}
 
 	segments := make([][]byte, len(payloads))
-	head.Total = uint8(len(payloads)) //nolint:gosec // at most 255, checked above
+	head.Total = uint8(len(payloads)) // at most 255, checked above
 	for i, p := range payloads {
 		head.Number++
 		segments[i] = append(head.Append(make([]byte, 0, head.headerLen()+len(p))), p...)

@@ -243,10 +243,9 @@ func TestJoinMixed(t *testing.T) {
 // texts draws texts of up to about five segments, rich in what splitters get wrong.
 func texts(f sms.Fmt) *rapid.Generator[string] {
 	runes := rapid.RuneFrom([]rune("a1中【】" + mark + "\uFFFD\u0301"))
-	switch f {
-	case sms.FmtASCII:
+	if f == sms.FmtASCII {
 		runes = rapid.Custom(func(t *rapid.T) rune { return rune(rapid.IntRange(0, 127).Draw(t, "ascii")) })
-	default:
+	} else {
 		runes = rapid.OneOf(runes, rapid.RuneFrom([]rune(emoji+fourOctet+tibetan+"丂\U0010FFFF")),
 			rapid.Rune().Filter(func(r rune) bool { return r < 0xE000 || r > 0xF8FF }))
 	}

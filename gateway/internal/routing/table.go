@@ -128,7 +128,7 @@ func (t *Table) load(r io.Reader) error {
 		if s.resale = row[2] == "yes"; !s.resale && row[2] != "no" {
 			return fmt.Errorf("resale %q of prefix %s is neither yes nor no", row[2], row[0])
 		}
-		s.digits = uint8(len(row[0])) //nolint:gosec // parsePrefix took at most segmentDigits
+		s.digits = uint8(len(row[0]))
 		t.fill(prefix, s)
 	}
 	return nil
