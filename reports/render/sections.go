@@ -473,7 +473,7 @@ func queues(r *result.Report) section {
 	}
 	t := table{Columns: columns(left("place", "status"), right("left", "expected"), left("detail"))}
 	for i, q := range r.Queues {
-		t.Rows = append(t.Rows, row{Anchor: anchor("queue", i), Cells: []cell{code(q.Name), flag(q.OK, "empty", "left over"), plain(count(q.Left)), plain(count(q.Expected)), plain(q.Detail)}})
+		t.Rows = append(t.Rows, row{Anchor: anchor("queue", i), Cells: []cell{code(q.Name), flag(q.OK, "as expected", "left over"), plain(count(q.Left)), plain(count(q.Expected)), plain(q.Detail)}})
 	}
 	s.Tables = []table{t}
 	return s

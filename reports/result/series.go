@@ -2,8 +2,10 @@ package result
 
 import (
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 )
@@ -33,13 +35,18 @@ func seriesHeader() []string {
 	}
 }
 
-// WriteSeries writes a header and one row per second.
+// WriteSeries writes a header and one row per second. Numbers must be finite.
 func WriteSeries(w io.Writer, rows []Second) error {
 	c := csv.NewWriter(w)
 	if err := c.Write(seriesHeader()); err != nil {
 		return fmt.Errorf("write series: %w", err)
 	}
 	for _, r := range rows {
+		for _, v := range []*float64{r.P50, r.P95, r.P99, r.HiccupMS, r.Steal} {
+			if v != nil && !finite(*v) {
+				return fmt.Errorf("write series: second %d: %w", r.Second, errNotFinite)
+			}
+		}
 		if err := c.Write([]string{
 			strconv.FormatInt(r.Second, 10), r.Step,
 			strconv.FormatInt(r.Offered, 10), strconv.FormatInt(r.Accepted, 10),
@@ -58,6 +65,7 @@ func WriteSeries(w io.Writer, rows []Second) error {
 }
 
 // ReadSeries reads what [WriteSeries] wrote; an error names the line and column.
+// Seconds must increase.
 func ReadSeries(r io.Reader) ([]Second, error) {
 	c := csv.NewReader(r)
 	c.ReuseRecord = true
@@ -90,15 +98,26 @@ func ReadSeries(r io.Reader) ([]Second, error) {
 				continue
 			}
 			v, err := strconv.ParseFloat(rec[i], 64)
+			if err == nil && !finite(v) {
+				err = errNotFinite
+			}
 			if err != nil {
 				line, _ := c.FieldPos(i)
 				return nil, fmt.Errorf("read series: line %d, %s: %w", line, names[i], err)
 			}
 			*dst = &v
 		}
+		if n := len(rows); n > 0 && row.Second <= rows[n-1].Second {
+			line, _ := c.FieldPos(0)
+			return nil, fmt.Errorf("read series: line %d: second %d after second %d", line, row.Second, rows[n-1].Second)
+		}
 		rows = append(rows, row)
 	}
 }
+
+var errNotFinite = errors.New("not a finite number")
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 func cell(v *float64) string {
 	if v == nil {
