@@ -14,7 +14,7 @@ func longSubmit() *cmpp.Submit {
 	return p
 }
 
-// TestAllocations holds the budget of architecture §targets: at most one allocation to decode a SUBMIT, none to encode it.
+// TestAllocations holds the budget of the architecture: at most one allocation to decode a SUBMIT, none to encode it.
 func TestAllocations(t *testing.T) { //nolint:paralleltest // AllocsPerRun forbids parallel tests
 	for _, v := range bothVersions {
 		frame, err := longSubmit().Append(nil, v, 1)

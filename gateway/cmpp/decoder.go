@@ -78,18 +78,12 @@ func (d *decoder) short(field string, n int) bool {
 	return false
 }
 
-// u8 is small enough to be inlined: half the fields of a SUBMIT are single octets.
 func (d *decoder) u8(field string) uint8 {
-	if d.off == len(d.body) {
-		return d.noOctet(field)
+	if !d.need(field, 1) {
+		return 0
 	}
 	d.off++
 	return d.body[d.off-1]
-}
-
-func (d *decoder) noOctet(field string) uint8 {
-	d.short(field, 1)
-	return 0
 }
 
 func (d *decoder) u32(field string) uint32 {
