@@ -15,7 +15,7 @@ const (
 	lingerWait    = time.Second     // longest wait for the peer to read our last answer and close
 	maxControls   = 1024            // ACTIVE_TEST answers queued for the writer
 	maxLate       = 1 << 16         // timed-out calls remembered for a late answer
-	keepBuffer    = 1 << 18         // octets; a larger out buffer is given back after its write
+	keepBuffer    = 1 << 16         // octets; a larger out buffer is given back after its write
 )
 
 // Config holds the limits of one connection. A zero field takes its default.

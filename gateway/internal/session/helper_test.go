@@ -44,7 +44,7 @@ type frame struct {
 
 func newPeer(t *testing.T, conn net.Conn, v cmpp.Version) *peer {
 	t.Helper()
-	p := &peer{t: t, conn: conn, v: v, frames: make(chan frame, 1<<16)}
+	p := &peer{t: t, conn: conn, v: v, frames: make(chan frame, 1<<12)}
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		defer close(p.frames)

@@ -326,6 +326,30 @@ func TestPeerTerminates(t *testing.T) {
 	}
 }
 
+// Once the peer's TERMINATE is being answered, a call would be lost for certain.
+func TestNoCallsBehindTheLastAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gate := &gated{open: make(chan struct{})}
+		l := client(t, setup{wrap: func(c net.Conn) net.Conn {
+			gate.Conn = c
+			return gate
+		}})
+		l.Acquire(1)
+		gate.closed.Store(true)
+		l.peer.send(1, &cmpp.Terminate{})
+		synctest.Wait()
+		outcomes, one := calls([]cmpp.PDU{submit("too late")})
+		if err := l.Send(one); !errors.Is(err, session.ErrClosed) {
+			t.Errorf("send: %v", err)
+		}
+		wantOutcome(t, <-outcomes, 0, session.ErrNotSent, false)
+		close(gate.open)
+		expect[*cmpp.TerminateResp](l.peer)
+		l.wantEnd(session.ErrTerminated)
+	})
+}
+
 func TestGracefulStop(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -39,7 +39,7 @@ type Session struct {
 	mu       sync.Mutex
 	life     life
 	cause    error
-	stopping bool // TERMINATE of ours is queued or sent: no new calls
+	stopping bool // TERMINATE, or our last answer, is queued: no new calls
 	window   int
 	free     int // free + reserved + len(pending) = window
 	reserved int // acquired, not yet sent
@@ -365,6 +365,7 @@ func (s *Session) control(f frame, p cmpp.PDU, seq uint32) error {
 	if err := s.out.append(f, p, s.version, seq); err != nil {
 		return err
 	}
+	s.stopping = s.stopping || f.kind == last
 	poke(s.wake)
 	return nil
 }

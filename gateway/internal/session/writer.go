@@ -85,6 +85,7 @@ func (s *Session) write() {
 			if err != nil {
 				return
 			}
+			clear(batch.frames) // what they refer to is over or held elsewhere
 			spare = batch
 		}
 	}
@@ -98,7 +99,6 @@ func (s *Session) nextWrite(spare *outQueue) outQueue {
 		return outQueue{}
 	}
 	batch := s.out
-	clear(spare.frames) // drop the references of the previous write
 	s.out = outQueue{frames: spare.frames[:0]}
 	if cap(spare.octets) <= keepBuffer {
 		s.out.octets = spare.octets[:0]
