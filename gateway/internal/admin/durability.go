@@ -28,20 +28,15 @@ func Postgres(ctx context.Context, pool *pgxpool.Pool) (d Durability, err error)
 	return d, nil
 }
 
-// Redis is the settings of the server that decide what survives, by name: maxmemory-policy, appendonly, appendfsync, and
-// its clock.
-func Redis(ctx context.Context, rdb *redis.Client) (settings map[string]string, clock time.Time, err error) {
-	settings = make(map[string]string)
+// Redis is the settings of the server that decide what survives, by name: maxmemory-policy, appendonly and appendfsync.
+func Redis(ctx context.Context, rdb *redis.Client) (map[string]string, error) {
+	settings := make(map[string]string)
 	for _, name := range []string{"maxmemory-policy", "appendonly", "appendfsync"} {
 		got, err := rdb.ConfigGet(ctx, name).Result()
 		if err != nil {
-			return nil, clock, fmt.Errorf("redis settings: %w", err)
+			return nil, fmt.Errorf("redis settings: %w", err)
 		}
 		settings[name] = got[name]
 	}
-	clock, err = rdb.Time(ctx).Result()
-	if err != nil {
-		return nil, clock, fmt.Errorf("redis clock: %w", err)
-	}
-	return settings, clock, nil
+	return settings, nil
 }

@@ -7,14 +7,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"cmppgateway/gateway/internal/config"
+	"cmppgateway/gateway/internal/routing"
 	"cmppgateway/gateway/internal/settings"
 	"cmppgateway/gateway/internal/store"
 )
@@ -66,7 +69,7 @@ type Settings struct {
 	Applications []settings.Application     `json:"applications"`
 	Accounts     []settings.SupplierAccount `json:"supplierAccounts"`
 	Channels     []settings.Channel         `json:"channels"`
-	Groups       map[int32][]map[string]any `json:"groups"`
+	Groups       []*routing.Group           `json:"groups"`
 	Routes       map[int32]map[string]int32 `json:"routes"`
 }
 
@@ -97,7 +100,7 @@ func (o Options) effective(ctx context.Context, binary func() (string, error)) E
 		}
 		e.Postgres[n.Name] = d
 	}
-	e.Redis, _, err = Redis(ctx, o.Redis)
+	e.Redis, err = Redis(ctx, o.Redis)
 	note(err)
 	if o.Channels != nil {
 		e.Channels = o.Channels()
@@ -107,11 +110,11 @@ func (o Options) effective(ctx context.Context, binary func() (string, error)) E
 
 func show(s *settings.Snapshot) Settings {
 	const cut = "xxxxx"
-	v := Settings{Version: s.Version, Groups: make(map[int32][]map[string]any), Routes: make(map[int32]map[string]int32)}
-	for _, e := range s.Enterprises {
-		v.Enterprises = append(v.Enterprises, e)
+	v := Settings{Version: s.Version, Groups: ordered(s.Groups), Routes: make(map[int32]map[string]int32)}
+	for _, id := range slices.Sorted(maps.Keys(s.Enterprises)) {
+		v.Enterprises = append(v.Enterprises, s.Enterprises[id])
 	}
-	for _, a := range s.Applications {
+	for _, a := range ordered(s.Applications) {
 		shown := *a
 		shown.Secret, shown.Routes = cut, nil
 		v.Applications = append(v.Applications, shown)
@@ -120,20 +123,24 @@ func show(s *settings.Snapshot) Settings {
 			v.Routes[a.ID][carrier.String()] = group
 		}
 	}
-	for _, a := range s.Accounts {
+	for _, a := range ordered(s.Accounts) {
 		shown := *a
 		shown.Secret = cut
 		v.Accounts = append(v.Accounts, shown)
 	}
-	for _, c := range s.Channels {
+	for _, c := range ordered(s.Channels) {
 		v.Channels = append(v.Channels, *c)
 	}
-	for id, g := range s.Groups {
-		for _, c := range g.Candidates {
-			v.Groups[id] = append(v.Groups[id], map[string]any{"channel": c.ChannelID, "priority": c.Priority, "weight": c.Weight, "enabled": c.Enabled})
-		}
-	}
 	return v
+}
+
+// ordered is the values by ascending id.
+func ordered[T any](m map[int32]*T) []*T {
+	list := make([]*T, 0, len(m))
+	for _, id := range slices.Sorted(maps.Keys(m)) {
+		list = append(list, m[id])
+	}
+	return list
 }
 
 // binarySum is the SHA-256 of the running program, whatever is at its path by now.

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"cmppgateway/gateway/internal/config"
+)
+
+// version is set by the linker for releases.
+var version = "dev"
+
+// Exit codes.
+const (
+	exitDone = iota
+	exitFailed
+	exitUsage
+)
+
+// commands is the command line.
+type commands struct {
+	Config string `help:"Configuration file (YAML); without it the defaults and the environment." short:"c" type:"path" placeholder:"FILE"`
+
+	Serve   serveCommand   `cmd:"" help:"Run the gateway."`
+	Migrate migrateCommand `cmd:"" help:"Bring the database schema up to date."`
+	Check   checkCommand   `cmd:"" help:"Compare configuration, database, Redis and clocks with what the gateway needs."`
+	Seed    seedCommand    `cmd:"" help:"Write settings and opening balances from a file."`
+	Ledger  struct {
+		Verify verifyCommand `cmd:"" help:"Recompute all money from its entries."`
+	} `cmd:"" help:"The books."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+// program is what a command runs in.
+type program struct {
+	ctx    context.Context //nolint:containedctx // handed to the one command that runs
+	cut    context.Context //nolint:containedctx // done at the second signal: stop at once
+	config config.Config
+	stdout io.Writer
+	stderr io.Writer
+}
+
+func main() {
+	ctx, cut, stop := signals()
+	code := run(ctx, cut, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// signals gives a context that ends with the first SIGINT or SIGTERM and one that ends with the second.
+func signals() (ctx, cut context.Context, stop func()) {
+	ctx, first := context.WithCancel(context.Background())
+	cut, second := context.WithCancel(context.Background())
+	c := make(chan os.Signal, 2)
+	done := make(chan struct{})
+	signal.Notify(c, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		defer close(done)
+		for range c {
+			if ctx.Err() == nil {
+				first()
+			} else {
+				second()
+			}
+		}
+	}()
+	return ctx, cut, func() {
+		signal.Stop(c)
+		close(c)
+		<-done
+		first()
+		second()
+	}
+}
+
+// run is the program without the process: it returns the exit code and has printed every error.
+func run(ctx, cut context.Context, args, environ []string, stdout, stderr io.Writer) int {
+	var cli commands
+	parser, err := kong.New(&cli, kong.Name("gateway"), kong.Description("CMPP SMS gateway."), kong.Writers(stdout, stderr),
+		kong.Exit(func(code int) { panic(helpShown(code)) }))
+	if err != nil {
+		return failed(stderr, exitFailed, err)
+	}
+	command, code, err := parse(parser, args)
+	if err != nil || command == nil {
+		return failed(stderr, code, err)
+	}
+	p := &program{ctx: ctx, cut: cut, stdout: stdout, stderr: stderr}
+	if _, ok := command.Selected().Target.Interface().(versionCommand); !ok {
+		if p.config, err = config.Load(cli.Config, environ); err != nil {
+			return failed(stderr, exitUsage, err)
+		}
+	}
+	if err := command.Run(p); err != nil {
+		if errors.Is(err, errUsage) {
+			return failed(stderr, exitUsage, err)
+		}
+		return failed(stderr, exitFailed, err)
+	}
+	return exitDone
+}
+
+// errUsage marks errors in what the caller gave: a file, a flag.
+var errUsage = errors.New("usage")
+
+type helpShown int
+
+// parse reads the command line. kong ends the process after --help; here that is a nil command.
+func parse(parser *kong.Kong, args []string) (command *kong.Context, code int, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			shown, ok := r.(helpShown)
+			if !ok {
+				panic(r)
+			}
+			command, code, err = nil, int(shown), nil
+		}
+	}()
+	command, err = parser.Parse(args)
+	return command, exitUsage, err
+}
+
+// failed prints err on a line, a list of faults on a line each.
+func failed(stderr io.Writer, code int, err error) int {
+	if err == nil {
+		return code
+	}
+	var faults config.Faults
+	if errors.As(err, &faults) {
+		for _, f := range faults {
+			fmt.Fprintln(stderr, "gateway:", f.Error()) //nolint:errcheck // nowhere else to say it
+		}
+		return code
+	}
+	fmt.Fprintln(stderr, "gateway:", oneLine(err)) //nolint:errcheck // nowhere else to say it
+	return code
+}
+
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
