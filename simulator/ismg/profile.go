@@ -136,7 +136,7 @@ func FixedAt(d time.Duration) Dist { return Dist{Kind: Fixed, Value: d} }
 // At returns the delay at the quantile that hash stands for; it is a pure
 // function, never negative and at most Max when that is set.
 func (d Dist) At(hash uint64) time.Duration {
-	u := (float64(hash>>11) + 0.5) / (1 << 53) // inside (0, 1)
+	u := (float64(hash>>12) + 0.5) / (1 << 52) // inside (0, 1), both ends excluded
 	var v time.Duration
 	switch d.Kind {
 	case Fixed, "":
