@@ -1,0 +1,164 @@
+package supplier
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// limit is a paced rate shared by callers: tokens come evenly, with at most a hundredth of a second's worth saved up.
+type limit struct {
+	mu  sync.Mutex
+	tps int // 0 = none
+	l   *rate.Limiter
+}
+
+const burstPart = 100 // a burst is at most this part of a second's tokens
+
+func (p *limit) set(tps int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.tps == tps {
+		return
+	}
+	p.tps = tps
+	if tps == 0 {
+		p.l = nil
+		return
+	}
+	if p.l == nil {
+		p.l = rate.NewLimiter(rate.Limit(tps), max(1, tps/burstPart))
+		return
+	}
+	p.l.SetLimit(rate.Limit(tps))
+	p.l.SetBurst(max(1, tps/burstPart))
+}
+
+// take gives up to n tokens, or says how long to wait for the next one.
+func (p *limit) take(n int, now time.Time) (got int, wait time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.l == nil {
+		return n, 0
+	}
+	return takeFrom(p.l, n, now)
+}
+
+func takeFrom(l *rate.Limiter, n int, now time.Time) (got int, wait time.Duration) {
+	tokens := l.TokensAt(now)
+	if got = min(n, int(tokens)); got >= 1 && l.AllowN(now, got) {
+		return got, 0
+	}
+	return 0, max(time.Millisecond, time.Duration((1-tokens)/float64(l.Limit())*float64(time.Second)))
+}
+
+// back returns tokens that found no use.
+func (p *limit) back(n int, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.l != nil && n > 0 {
+		p.l.AllowN(now, -n)
+	}
+}
+
+const (
+	slowFor   = 5 * time.Second // a result 8 halves the pace for so long; then it doubles in steps of the same length
+	slowest   = 16              // deepest division of the pace
+	paceFloor = 1.0             // submits a second a slowed link keeps
+)
+
+// pace slows one connection after flow-control refusals (result 8). Guarded by pool.mu.
+type pace struct {
+	division int // 1 = not slowed
+	until    time.Time
+	limiter  *rate.Limiter
+	base     float64 // submits a second before the first refusal
+
+	second     int64 // counting window of sent
+	sent, last int
+}
+
+// count notes n submits.
+func (p *pace) count(n int, now time.Time) {
+	p.roll(now)
+	p.sent += n
+}
+
+func (p *pace) roll(now time.Time) {
+	s := now.Unix()
+	if s == p.second {
+		return
+	}
+	p.last = 0
+	if s == p.second+1 {
+		p.last = p.sent
+	}
+	p.second, p.sent = s, 0
+}
+
+// refused halves the pace, at most once per step.
+func (p *pace) refused(now time.Time) {
+	if p.division > 1 && now.Before(p.until) {
+		return
+	}
+	p.roll(now)
+	if p.division <= 1 {
+		p.division = 1
+		p.base = max(float64(p.last), float64(p.sent), 2*paceFloor)
+	}
+	p.division = min(p.division*2, slowest)
+	p.until = now.Add(slowFor)
+	p.apply()
+}
+
+func (p *pace) apply() {
+	r := max(paceFloor, p.base/float64(p.division))
+	p.limiter = rate.NewLimiter(rate.Limit(r), max(1, int(r)/burstPart))
+}
+
+// allow is how many of n may be sent now; wait says when the next one may.
+func (p *pace) allow(n int, now time.Time) (got int, wait time.Duration) {
+	for p.division > 1 && !now.Before(p.until) {
+		p.division /= 2
+		p.until = p.until.Add(slowFor)
+		p.apply()
+	}
+	if p.division <= 1 {
+		p.limiter = nil
+		return n, 0
+	}
+	tokens := p.limiter.TokensAt(now)
+	if tokens < 1 {
+		return 0, max(time.Millisecond, time.Duration((1-tokens)/float64(p.limiter.Limit())*float64(time.Second)))
+	}
+	return min(n, int(tokens)), 0
+}
+
+// spend takes n tokens that allow has shown.
+func (p *pace) spend(n int, now time.Time) {
+	if p.limiter != nil {
+		p.limiter.AllowN(now, n)
+	}
+}
+
+const recent = 64 // round trips remembered per connection
+
+// trips are the recent round trips of a connection. Guarded by pool.mu.
+type trips struct {
+	ring [recent]time.Duration
+	n    int
+	p95  time.Duration
+}
+
+func (t *trips) add(d time.Duration) {
+	t.ring[t.n%recent] = d
+	t.n++
+	if t.n == 1 || t.n%(recent/4) == 0 {
+		sorted := t.ring
+		list := sorted[:min(t.n, recent)]
+		slices.Sort(list)
+		t.p95 = list[(len(list)*95-1)/100]
+	}
+}
