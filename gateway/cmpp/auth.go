@@ -1,7 +1,7 @@
 package cmpp
 
 import (
-	"crypto/md5" //nolint:gosec // the protocol prescribes MD5
+	"crypto/md5"
 	"crypto/subtle"
 	"encoding/binary"
 	"fmt"
@@ -14,7 +14,7 @@ func Timestamp(t time.Time) uint32 {
 	t = t.In(Shanghai)
 	_, month, day := t.Date()
 	hour, minute, second := t.Clock()
-	return uint32((((int(month)*100+day)*100+hour)*100+minute)*100 + second) //nolint:gosec // at most 1231235959
+	return uint32((((int(month)*100+day)*100+hour)*100+minute)*100 + second)
 }
 
 // AuthSource returns the AuthenticatorSource of a CONNECT: MD5 of the id as it is (not padded), nine zero octets, the
@@ -25,7 +25,7 @@ func AuthSource(sourceAddr string, secret []byte, timestamp uint32) [16]byte {
 	b = append(b, zeros[:9]...)
 	b = append(b, secret...)
 	b = fmt.Appendf(b, "%010d", timestamp)
-	return md5.Sum(b) //nolint:gosec // the protocol prescribes MD5
+	return md5.Sum(b)
 }
 
 // CheckAuthSource reports whether got is the AuthenticatorSource of the account. Ids shorter than six octets are hashed
@@ -51,5 +51,5 @@ func AuthISMG(status uint32, v Version, authSource [16]byte, secret []byte) [16]
 	}
 	b = append(b, authSource[:]...)
 	b = append(b, secret...)
-	return md5.Sum(b) //nolint:gosec // the protocol prescribes MD5
+	return md5.Sum(b)
 }

@@ -5,7 +5,7 @@ import "fmt"
 // Command is the Command_Id of a header. A response has the id of its request with the top bit set.
 type Command uint32
 
-const responseBit Command = 0x80000000
+const responseBit = 0x80000000
 
 // Commands exchanged between an SP and an ISMG (CMPP 3.0 §8.3).
 const (
@@ -37,27 +37,35 @@ func (c Command) Request() Command { return c &^ responseBit }
 
 // String returns the name in the specification without its CMPP_ prefix, or eight hex digits for an unknown command.
 func (c Command) String() string {
-	var name string
-	switch c.Request() {
+	switch c {
 	case CmdConnect:
-		name = "CONNECT"
+		return "CONNECT"
 	case CmdTerminate:
-		name = "TERMINATE"
+		return "TERMINATE"
 	case CmdSubmit:
-		name = "SUBMIT"
+		return "SUBMIT"
 	case CmdDeliver:
-		name = "DELIVER"
+		return "DELIVER"
 	case CmdQuery:
-		name = "QUERY"
+		return "QUERY"
 	case CmdCancel:
-		name = "CANCEL"
+		return "CANCEL"
 	case CmdActiveTest:
-		name = "ACTIVE_TEST"
-	default:
-		return fmt.Sprintf("0x%08x", uint32(c))
+		return "ACTIVE_TEST"
+	case CmdConnectResp:
+		return "CONNECT_RESP"
+	case CmdTerminateResp:
+		return "TERMINATE_RESP"
+	case CmdSubmitResp:
+		return "SUBMIT_RESP"
+	case CmdDeliverResp:
+		return "DELIVER_RESP"
+	case CmdQueryResp:
+		return "QUERY_RESP"
+	case CmdCancelResp:
+		return "CANCEL_RESP"
+	case CmdActiveTestResp:
+		return "ACTIVE_TEST_RESP"
 	}
-	if c.IsResponse() {
-		return name + "_RESP"
-	}
-	return name
+	return fmt.Sprintf("0x%08x", uint32(c))
 }

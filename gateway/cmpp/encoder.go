@@ -32,7 +32,7 @@ func (e *encoder) finish() ([]byte, error) {
 	if e.err != nil {
 		return e.dst[:e.start], e.err
 	}
-	binary.BigEndian.PutUint32(e.dst[e.start:], uint32(n)) //nolint:gosec // 12..MaxFrame, checked above
+	binary.BigEndian.PutUint32(e.dst[e.start:], uint32(n))
 	return e.dst, nil
 }
 
@@ -78,7 +78,7 @@ func (e *encoder) count(field string, n int, unit string) {
 		e.fail(field, strconv.Itoa(n)+unit, 1)
 		return
 	}
-	e.u8(uint8(n)) //nolint:gosec // checked above
+	e.u8(uint8(n))
 }
 
 // content writes Msg_Length and Msg_Content.

@@ -16,7 +16,7 @@ func NewMsgID(t time.Time, gateway uint32, seq uint16) MsgID {
 	t = t.In(Shanghai)
 	_, month, day := t.Date()
 	hour, minute, second := t.Clock()
-	return packMsgID(uint64(month), uint64(day), uint64(hour), uint64(minute), uint64(second), uint64(gateway), uint64(seq)) //nolint:gosec // calendar numbers are small and not negative
+	return packMsgID(uint64(month), uint64(day), uint64(hour), uint64(minute), uint64(second), uint64(gateway), uint64(seq))
 }
 
 // Bits of the fields of a MsgID.
@@ -37,10 +37,10 @@ func packMsgID(month, day, hour, minute, second, gateway, seq uint64) MsgID {
 
 // Fields returns the parts of id for display. Nothing guarantees that they are a date.
 func (id MsgID) Fields() (month, day, hour, minute, second int, gateway uint32, seq uint16) {
-	part := func(shift, mask uint64) int { return int(uint64(id) >> shift & mask) } //nolint:gosec // at most 22 bits
+	part := func(shift, mask uint64) int { return int(uint64(id) >> shift & mask) }
 	return part(monthShift, monthMask), part(dayShift, dayMask), part(hourShift, hourMask),
 		part(minuteShift, minuteMask), part(secondShift, secondMask),
-		uint32(part(gatewayShift, gatewayMask)), uint16(id & seqMask) //nolint:gosec // at most 22 bits
+		uint32(part(gatewayShift, gatewayMask)), uint16(id & seqMask)
 }
 
 // String returns id as an unsigned decimal number.

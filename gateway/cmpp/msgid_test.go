@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"cmppgateway/gateway/cmpp"
+
+	"pgregory.net/rapid"
 )
 
 func TestMsgID(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"testing"
 	"testing/iotest"
 
@@ -130,7 +131,7 @@ func TestReaderTimeout(t *testing.T) {
 	t.Parallel()
 	g := goldens[0]
 	frame := g.frame()
-	for n := range len(frame) {
+	for n := range frame {
 		src := &chunks{err: os.ErrDeadlineExceeded}
 		if n > 0 {
 			src.parts = [][]byte{bytes.Clone(frame[:n])}
@@ -205,7 +206,7 @@ func TestReaderBadLength(t *testing.T) {
 				if want := max(tt.max, 0); want != 0 && e.Max != want || want == 0 && e.Max != cmpp.MaxFrame {
 					t.Errorf("limit %d", e.Max)
 				}
-				if want := fmt.Sprintf("%q", tt.head[:4]); !bytes.Contains([]byte(e.Error()), []byte(want)) {
+				if want := fmt.Sprintf("%q", tt.head[:4]); !strings.Contains(e.Error(), want) {
 					t.Errorf("message %q does not show %s", e, want)
 				}
 			}

@@ -90,6 +90,9 @@ func TestCommand(t *testing.T) {
 		}
 		wantDecodeError(t, err, "Command_Id", 2)
 	}
+	if !cmpp.Command(0x80000000).IsResponse() {
+		t.Error("the top bit alone is not a response")
+	}
 	if got := cmpp.Command(0x80000009).String(); got != "0x80000009" {
 		t.Errorf("unknown command prints %q", got)
 	}
@@ -113,7 +116,7 @@ func TestTruncation(t *testing.T) {
 			&cmpp.Query{}, &cmpp.QueryResp{}, &cmpp.Cancel{}, &cmpp.CancelResp{}, &cmpp.ActiveTestResp{},
 		} {
 			body := bodyOf(t, p, v)
-			for n := range len(body) {
+			for n := range body {
 				whole := n >= len(body)-optional[p.Command()][v]
 				if other, ok := otherLayout[p.Command()]; ok {
 					whole = n == other || p.Command() == cmpp.CmdConnectResp && n > other
