@@ -68,9 +68,6 @@ func (a axis) at(v float64) float64 {
 	if a.log {
 		v, lo, hi = math.Log10(max(v, smallestLogValue)), math.Log10(lo), math.Log10(hi)
 	}
-	if hi == lo {
-		return a.from
-	}
 	return a.from + (v-lo)/(hi-lo)*(a.to-a.from)
 }
 

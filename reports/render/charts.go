@@ -32,7 +32,7 @@ func pool(series []result.Second) (buckets []bucket, width int) {
 			b.accepted += float64(s.Accepted) / n
 			b.firstSubmit += float64(s.FirstSubmit) / n
 			b.final += float64(s.Final) / n
-			b.inFlight = worst(b.inFlight, result.Ptr(float64(s.InFlight)))
+			b.inFlight = worst(b.inFlight, new(float64(s.InFlight)))
 			b.p50, b.p95, b.p99 = worst(b.p50, s.P50), worst(b.p95, s.P95), worst(b.p99, s.P99)
 			b.hiccup, b.steal = worst(b.hiccup, s.HiccupMS), worst(b.steal, s.Steal)
 		}
@@ -154,17 +154,17 @@ func timeChart(run *result.Run, buckets []bucket, width int, title string, curve
 	c.stalls(buckets, x, bottom)
 	c.Summary = title + " over " + number(end-start) + " s: " + joined(said)
 	for _, b := range buckets {
-		tip := fmt.Sprintf("%s s", number(b.from))
+		tip := []string{number(b.from) + " s"}
 		if b.step != "" {
-			tip += ", " + b.step
+			tip[0] += ", " + b.step
 		}
 		for _, cv := range curves {
-			tip += "\n" + cv.name + ": " + optional(cv.value(b))
+			tip = append(tip, cv.name+": "+optional(cv.value(b)))
 		}
 		if b.hiccup != nil {
-			tip += "\nlongest stall: " + number(*b.hiccup) + " ms"
+			tip = append(tip, "longest stall: "+number(*b.hiccup)+" ms")
 		}
-		c.Hovers = append(c.Hovers, rect{x.at(b.from), marginTop, x.at(b.to) - x.at(b.from), bottom - marginTop + stripH, "hover", tip})
+		c.Hovers = append(c.Hovers, rect{x.at(b.from), marginTop, x.at(b.to) - x.at(b.from), bottom - marginTop + stripH, "hover", strings.Join(tip, "\n")})
 	}
 	return c
 }

@@ -143,13 +143,6 @@ func elapsed(t *time.Time, start time.Time) string {
 	return fixed(t.Sub(start).Seconds(), 1) + " s"
 }
 
-func yesNo(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "no"
-}
-
 func sortedKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {
@@ -160,5 +153,3 @@ func sortedKeys[V any](m map[string]V) []string {
 }
 
 func statusText(s result.Status) string { return strings.ReplaceAll(string(s), "_", " ") }
-
-func short(sha string) string { return sha[:min(len(sha), 16)] }

@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"cmppgateway/reports/result"
@@ -183,12 +184,12 @@ func buildBanner(r *result.Report) banner {
 	}
 	b.Facts = []fact{
 		{"started", instant(r.Started)},
-		{"seed", fmt.Sprint(r.Seed)},
+		{"seed", strconv.FormatUint(r.Seed, 10)},
 	}
 	if !r.Finished.IsZero() {
 		b.Facts = append(b.Facts, fact{"took", fixed(r.Finished.Sub(r.Started).Seconds(), 0) + " s"})
 	}
-	b.Facts = append(b.Facts, fact{"exit code", fmt.Sprint(b.ExitCode)})
+	b.Facts = append(b.Facts, fact{"exit code", strconv.Itoa(b.ExitCode)})
 	b.Tiles = tiles(r)
 	return b
 }

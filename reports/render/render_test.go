@@ -199,7 +199,7 @@ func TestThinPercentilesSayWhy(t *testing.T) {
 	r := result.Report{Verdict: result.VerdictPass, Steps: []result.Step{{
 		Name: "smoke", Valid: true,
 		SubmitResp:  result.SubmitResp{Latency: result.NewLatency(9, 17, 1727, 1727), OK: 9},
-		FirstSubmit: result.FirstSubmit{Latency: result.NewLatency(200, 31, 41, 51), TPS: result.Ptr(3)},
+		FirstSubmit: result.FirstSubmit{Latency: result.NewLatency(200, 31, 41, 51), TPS: new(3.0)},
 	}}}
 	run := &result.Run{Report: r}
 	for name, text := range map[string]string{
@@ -219,7 +219,7 @@ func TestThinPercentilesSayWhy(t *testing.T) {
 }
 
 // hostile carries what could break out of each of the four formats.
-const hostile = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)> | `x` ``` \\ [a](b) ]]> &amp; {{.}} ${x}\n## head\n\x1b[31mred\x1b[0m\u202ereversed\x00"
+const hostile = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)> | `x` ``` \\ [a](b) ]]> &amp; {{.}} ${x}\n```\n````\n## head\n\x1b[31mred\x1b[0m\u202ereversed\x00"
 
 // poison puts hostile text into every string of a report, also into map keys.
 func poison(v reflect.Value) {
@@ -227,14 +227,14 @@ func poison(v reflect.Value) {
 	case *result.Verdict, *result.Status, *result.Limit, *time.Time:
 		return
 	}
-	switch v.Kind() {
+	switch v.Kind() { //nolint:exhaustive // only strings carry text
 	case reflect.Pointer:
 		if !v.IsNil() {
 			poison(v.Elem())
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			poison(v.Field(i))
+		for _, f := range v.Fields() {
+			poison(f)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
@@ -380,7 +380,7 @@ func TestDrawings(t *testing.T) {
 	ladder := func(tps ...float64) []result.Step {
 		var s []result.Step
 		for _, v := range tps {
-			s = append(s, result.Step{Name: fmt.Sprint(v), TargetTPS: v, SubmitResp: result.SubmitResp{Latency: result.Latency{N: 400, P50: result.Ptr(v), P95: result.Ptr(0)}}})
+			s = append(s, result.Step{Name: fmt.Sprint(v), TargetTPS: v, SubmitResp: result.SubmitResp{Latency: result.Latency{N: 400, P50: new(v), P95: new(0.0)}}})
 		}
 		return s
 	}
@@ -391,10 +391,10 @@ func TestDrawings(t *testing.T) {
 		"nothing":    {Report: zero},
 		"one second": {Report: zero, Series: one},
 		"one message a year": {Report: zero, Series: []result.Second{
-			{Second: -1 << 40, Accepted: math.MaxInt64, P50: result.Ptr(1e300)}, {Second: 1 << 40, P99: result.Ptr(-5)},
+			{Second: -1 << 40, Accepted: math.MaxInt64, P50: new(1e300)}, {Second: 1 << 40, P99: new(-5.0)},
 		}},
 		"equal rungs": {Report: result.Report{Verdict: result.VerdictAborted, Steps: ladder(5, 5, 5)}},
-		"tiny rungs":  {Report: result.Report{Verdict: result.VerdictAborted, Steps: ladder(0, 1e-9, 2e-9), Knee: &result.Knee{SustainedTPS: result.Ptr(9), SaturatedTPS: result.Ptr(1)}}},
+		"tiny rungs":  {Report: result.Report{Verdict: result.VerdictAborted, Steps: ladder(0, 1e-9, 2e-9), Knee: &result.Knee{SustainedTPS: new(9.0), SaturatedTPS: new(1.0)}}},
 		"faults outside": {Series: one, Report: result.Report{Verdict: result.VerdictAborted, Started: time.Unix(0, 0), Faults: []result.Fault{
 			{ID: "before", At: &at}, {ID: "after", At: &late}, {ID: "never"},
 		}}},
@@ -423,9 +423,9 @@ func TestLongRunStaysSmall(t *testing.T) {
 	t.Parallel()
 	var series []result.Second
 	for i := range 3600 {
-		s := result.Second{Second: int64(i), Offered: 100, Accepted: 100, P50: result.Ptr(10), P95: result.Ptr(20)}
+		s := result.Second{Second: int64(i), Offered: 100, Accepted: 100, P50: new(10.0), P95: new(20.0)}
 		if i == 1777 {
-			s.P95 = result.Ptr(4321)
+			s.P95 = new(4321.0)
 		}
 		series = append(series, s)
 	}
@@ -517,7 +517,7 @@ func TestJUnitCounts(t *testing.T) {
 		Scenario: "s", Verdict: result.VerdictViolated,
 		Identities: []result.Identity{{ID: "a", Status: result.StatusOK}, {ID: "b", Status: result.StatusViolated}, {ID: "c", Status: result.StatusNotApplicable}},
 		Checks:     []result.Check{{ID: "d", Status: result.StatusUnknown}},
-		SLO:        []result.SLO{{Metric: "e", OK: true}, {Metric: "f"}, {Metric: "g", Value: result.Ptr(1)}},
+		SLO:        []result.SLO{{Metric: "e", OK: true}, {Metric: "f"}, {Metric: "g", Value: new(1.0)}},
 		Faults:     []result.Fault{{ID: "h", Injected: true, Recovered: true}, {ID: "i", Injected: true}},
 	}
 	var got struct {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"cmppgateway/reports/result"
@@ -239,12 +240,12 @@ func steps(r *result.Report) section {
 		s.Notes = append(s.Notes, n+".")
 	}
 	if x := r.Recommend; x != nil {
-		n := fmt.Sprintf("Recommended production limit: %s TPS in total", count(x.TotalTPS))
+		parts := []string{count(x.TotalTPS) + " TPS in total"}
 		for _, e := range x.Enterprises {
-			n += fmt.Sprintf(", %s for %s", count(e.TPS), e.Enterprise)
+			parts = append(parts, count(e.TPS)+" for "+e.Enterprise)
 		}
-		n += fmt.Sprintf(" (0.75 × the highest sustained full-chain rate, rounded down; evidence: %s s of load).", fixed(x.EvidenceS, 0))
-		s.Notes = append(s.Notes, n)
+		s.Notes = append(s.Notes, fmt.Sprintf("Recommended production limit: %s (0.75 × the highest sustained full-chain rate, rounded down; evidence: %s s of load).",
+			joined(parts), fixed(x.EvidenceS, 0)))
 		if x.Detail != "" {
 			s.Notes = append(s.Notes, x.Detail)
 		}
@@ -370,7 +371,7 @@ func channels(r *result.Report) section {
 			window, use := na, na
 			if ch.Window > 0 {
 				window = count(int64(ch.Window))
-				use = percent(result.Ptr(float64(c.InflightPeak) / float64(ch.Window)))
+				use = percent(new(float64(c.InflightPeak) / float64(ch.Window)))
 			}
 			p := func(v *float64) string { return millis(v, c.Submits) }
 			t.Rows = append(t.Rows, row{Cells: append([]cell{code(ch.ID), code(c.ID)}, cells(
@@ -506,7 +507,7 @@ func little(r *result.Report) section {
 	for _, x := range r.Little {
 		var ratio *float64
 		if x.LambdaW != 0 {
-			ratio = result.Ptr(x.L / x.LambdaW)
+			ratio = new(x.L / x.LambdaW)
 		}
 		t.Rows = append(t.Rows, row{Cells: []cell{plain(x.Step), plain(x.Witness), flag(x.OK, "agrees", "differs"), plain(number(x.L)), plain(number(x.LambdaW)), plain(optional(ratio))}})
 	}
@@ -580,7 +581,7 @@ func environment(r *result.Report) section {
 	add("Redis", e.Redis)
 	add("provisioned by", e.Provisioner)
 	if e.Gateway.PID != 0 {
-		add("gateway process", fmt.Sprint(e.Gateway.PID))
+		add("gateway process", strconv.Itoa(e.Gateway.PID))
 	}
 	add("gateway version", e.Gateway.Version)
 	add("gateway SHA-256", e.Gateway.SHA256)
@@ -613,7 +614,7 @@ func reproduction(run *result.Run) section {
 		}
 	}
 	add("command", r.Harness.Repro)
-	add("seed", fmt.Sprint(r.Seed))
+	add("seed", strconv.FormatUint(r.Seed, 10))
 	add("scenario SHA-256", r.Harness.ScenarioSHA256)
 	add("harness version", r.Harness.Version)
 	add("harness SHA-256", r.Harness.SHA256)

@@ -43,6 +43,3 @@ func NewLatency(n int64, p50, p95, p99 float64) Latency {
 	}
 	return l
 }
-
-// Ptr returns a pointer to v, for the nullable numbers of this format.
-func Ptr(v float64) *float64 { return &v }

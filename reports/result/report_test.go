@@ -45,13 +45,13 @@ func fill(v reflect.Value, n *int) {
 		*x = time.Date(2026, 11, 30, 14, 0, *n%60, 0, time.UTC)
 		return
 	}
-	switch v.Kind() {
+	switch v.Kind() { //nolint:exhaustive // the kinds of the report's fields; another one stops the test
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		fill(v.Elem(), n)
 	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(v.Field(i), n)
+		for _, f := range v.Fields() {
+			fill(f, n)
 		}
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
@@ -227,6 +227,10 @@ func TestUnknownValuesRefused(t *testing.T) {
 			t.Errorf("%s: error %v, want an unknown %s", c.to, err, c.kind)
 		}
 	}
+	var v result.Verdict
+	if err := v.UnmarshalText([]byte("fine")); err == nil || v != "" {
+		t.Errorf("verdict %q, error %v", v, err)
+	}
 	if _, err := result.Marshal(&result.Report{}); err == nil {
 		t.Error("a report without a verdict was written")
 	}
@@ -323,7 +327,7 @@ func TestNewLatency(t *testing.T) {
 func TestHeadline(t *testing.T) {
 	t.Parallel()
 	step := func(name string, tps float64, change func(*result.Step)) result.Step {
-		s := result.Step{Name: name, Valid: true, AcceptedTPS: result.Ptr(tps + 1), FirstSubmit: result.FirstSubmit{TPS: &tps}}
+		s := result.Step{Name: name, Valid: true, AcceptedTPS: new(tps + 1), FirstSubmit: result.FirstSubmit{TPS: &tps}}
 		if change != nil {
 			change(&s)
 		}
@@ -343,7 +347,7 @@ func TestHeadline(t *testing.T) {
 		"not a stopped step":   {[]result.Step{step("a", 90, stopped), step("b", 50, nil)}, nil, "b", 50},
 		"valid before invalid": {[]result.Step{step("a", 90, invalid), step("b", 50, nil)}, nil, "b", 50},
 		"invalid if no other":  {[]result.Step{step("a", 90, invalid), step("b", 50, invalid)}, nil, "a", 90},
-		"knee wins":            {[]result.Step{step("a", 90, nil), step("b", 50, invalid)}, &result.Knee{SustainedTPS: result.Ptr(50)}, "b", 50},
+		"knee wins":            {[]result.Step{step("a", 90, nil), step("b", 50, invalid)}, &result.Knee{SustainedTPS: new(50.0)}, "b", 50},
 	} {
 		r := result.Report{Steps: c.steps, Knee: c.knee}
 		h := r.Headline()
@@ -359,7 +363,7 @@ func TestHeadline(t *testing.T) {
 func TestNotANumberRefused(t *testing.T) {
 	t.Parallel()
 	r := passing()
-	r.Outbox.PublishP95 = result.Ptr(math.NaN())
+	r.Outbox.PublishP95 = new(math.NaN())
 	if err := result.Save(t.TempDir(), &r, nil); err == nil {
 		t.Error("NaN was saved")
 	}

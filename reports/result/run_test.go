@@ -17,7 +17,7 @@ import (
 
 func series() []result.Second {
 	return []result.Second{
-		{Second: 0, Step: "warm-up, first", Offered: 200, Accepted: 199, FirstSubmit: 198, Final: 0, P50: result.Ptr(15.25), P95: result.Ptr(33), P99: result.Ptr(61.5), InFlight: 7, HiccupMS: result.Ptr(0), Steal: result.Ptr(0.02)},
+		{Second: 0, Step: "warm-up, first", Offered: 200, Accepted: 199, FirstSubmit: 198, Final: 0, P50: new(15.25), P95: new(33.0), P99: new(61.5), InFlight: 7, HiccupMS: new(0.0), Steal: new(0.02)},
 		{Second: 1, Offered: 0},
 	}
 }
@@ -150,7 +150,7 @@ func TestReadSeriesErrors(t *testing.T) {
 			t.Errorf("%q: error %v, want %q", c.to, err, c.want)
 		}
 	}
-	if err := result.WriteSeries(&b, []result.Second{{P99: result.Ptr(math.Inf(1))}}); err == nil {
+	if err := result.WriteSeries(&b, []result.Second{{P99: new(math.Inf(1))}}); err == nil {
 		t.Error("an infinite percentile was written")
 	}
 	if _, err := result.ReadSeries(strings.NewReader("")); err == nil {

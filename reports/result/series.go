@@ -80,7 +80,7 @@ func ReadSeries(r io.Reader) ([]Second, error) {
 	var rows []Second
 	for {
 		rec, err := c.Read()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return rows, nil
 		}
 		if err != nil {
