@@ -74,7 +74,9 @@ func (d *decoder) need(field string, n int) bool {
 
 // short notes that n octets are not there, and returns false.
 func (d *decoder) short(field string, n int) bool {
-	d.fail(field, fmt.Sprintf("needs %d octets at offset %d, the body has %d", n, d.off, len(d.body)), resultStructure)
+	if d.err == nil { // a broken frame is short of every later field as well: format one text
+		d.fail(field, fmt.Sprintf("needs %d octets at offset %d, the body has %d", n, d.off, len(d.body)), resultStructure)
+	}
 	return false
 }
 

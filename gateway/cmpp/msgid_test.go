@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"cmppgateway/gateway/cmpp"
-
 	"pgregory.net/rapid"
+
+	"cmppgateway/gateway/cmpp"
 )
 
 func TestMsgID(t *testing.T) {

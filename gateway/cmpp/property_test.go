@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"cmppgateway/gateway/cmpp"
-
 	"pgregory.net/rapid"
+
+	"cmppgateway/gateway/cmpp"
 )
 
 // drawText draws what a field of width octets can hold and give back: no zero octet, no space at either end.
