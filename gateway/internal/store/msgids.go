@@ -39,10 +39,13 @@ func (m *MsgIDs) extend(until time.Time) {
 	}
 }
 
-// last is the end of the second in use.
+// last is the end of the last second used, the zero time when none was.
 func (m *MsgIDs) last() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.turned.IsZero() {
+		return time.Time{}
+	}
 	return time.Unix(m.second+1, 0)
 }
 
