@@ -21,6 +21,7 @@ import (
 	tclog "github.com/testcontainers/testcontainers-go/log"
 	tcpostgres "github.com/testcontainers/testcontainers-go/modules/postgres"
 	tcredis "github.com/testcontainers/testcontainers-go/modules/redis"
+	"github.com/testcontainers/testcontainers-go/wait"
 )
 
 const (
@@ -34,7 +35,11 @@ const (
 	// ownerLabel names the program a container belongs to, see owner.
 	ownerLabel = "cmppgateway.stack.owner"
 	ryukEnv    = "TESTCONTAINERS_RYUK_DISABLED"
+	hostEnv    = "TESTCONTAINERS_HOST_OVERRIDE"
 )
+
+// errNoContainers: there is no engine, or it has no images and gets none.
+var errNoContainers = errors.New("no container engine with images")
 
 // The images, the local ones of `make images` first.
 var (
@@ -67,7 +72,7 @@ func startContainers(ctx context.Context, o Options) (_ *Stack, err error) {
 	if err != nil {
 		return nil, err
 	}
-	bind, err := publishOn(ctx)
+	host, err := engineHost(ctx, engine)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +82,7 @@ func startContainers(ctx context.Context, o Options) (_ *Stack, err error) {
 		return nil, err
 	}
 	s := &Stack{provisioner: ModeContainers, close: []func() error{mark.release}}
-	if err := s.runContainers(ctx, o, postgresImage, redisImage, owner(mark.dir), bind); err != nil {
+	if err := s.runContainers(ctx, o, postgresImage, redisImage, owner(mark.dir), host); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -85,7 +90,7 @@ func startContainers(ctx context.Context, o Options) (_ *Stack, err error) {
 
 // runContainers starts both and waits until they answer; Close undoes what was
 // started, in the order of starting.
-func (s *Stack) runContainers(ctx context.Context, o Options, postgresImage, redisImage, owner string, bind netip.Addr) error {
+func (s *Stack) runContainers(ctx context.Context, o Options, postgresImage, redisImage, owner, host string) error {
 	labels := testcontainers.WithLabels(map[string]string{ownerLabel: owner})
 	settings := redisDefaults()
 	maps.Copy(settings, o.RedisConfig)
@@ -93,7 +98,10 @@ func (s *Stack) runContainers(ctx context.Context, o Options, postgresImage, red
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		cmd = append(cmd, "--"+name, settings[name])
 	}
-	r, err := tcredis.Run(ctx, redisImage, testcontainers.WithCmd(cmd...), publish(redisPort, bind), labels)
+	// The engine need only know the ports; what counts is an answer here, and
+	// that is waited for below.
+	r, err := tcredis.Run(ctx, redisImage, testcontainers.WithCmd(cmd...), labels,
+		publish(redisPort, host), testcontainers.WithWaitStrategy(wait.ForMappedPort(redisPort)))
 	s.terminateLater(r)
 	if err != nil {
 		return fmt.Errorf("redis container: %w", err)
@@ -103,17 +111,17 @@ func (s *Stack) runContainers(ctx context.Context, o Options, postgresImage, red
 	maps.Copy(settings, o.PostgresConfig)
 	password := rand.Text()
 	p, err := tcpostgres.Run(ctx, postgresImage, tcpostgres.WithPassword(password),
-		testcontainers.WithCmd(append([]string{"postgres"}, postgresArgs(settings)...)...),
-		publish(postgresPort, bind), labels)
+		testcontainers.WithCmd(append([]string{"postgres"}, postgresArgs(settings)...)...), labels,
+		publish(postgresPort, host), testcontainers.WithWaitStrategy(wait.ForMappedPort(postgresPort)))
 	s.terminateLater(p)
 	if err != nil {
 		return fmt.Errorf("postgres container: %w", err)
 	}
 
-	if s.redisAddr, err = endpoint(ctx, r, redisPort); err != nil {
+	if s.redisAddr, err = endpoint(ctx, r, redisPort, host); err != nil {
 		return fmt.Errorf("redis container: %w", err)
 	}
-	addr, err := endpoint(ctx, p, postgresPort)
+	addr, err := endpoint(ctx, p, postgresPort, host)
 	if err != nil {
 		return fmt.Errorf("postgres container: %w", err)
 	}
@@ -121,8 +129,13 @@ func (s *Stack) runContainers(ctx context.Context, o Options, postgresImage, red
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
 	var last error
-	if err := poll(ctx, func() bool { last = pingPostgres(ctx, s.postgresURL); return last == nil }); err != nil {
-		return fmt.Errorf("wait for the postgres container: %w", errors.Join(err, last))
+	if err := poll(ctx, func() bool {
+		if last = pingRedis(ctx, s.redisAddr); last == nil {
+			last = pingPostgres(ctx, s.postgresURL)
+		}
+		return last == nil
+	}); err != nil {
+		return fmt.Errorf("wait for the containers: %w", errors.Join(err, last))
 	}
 	return nil
 }
@@ -135,18 +148,33 @@ func (s *Stack) terminateLater(ctr testcontainers.Container) {
 	})
 }
 
-// dialEngine returns a client of an engine that answers.
+// dialEngine returns a client of an engine that answers. A DOCKER_HOST that
+// does not answer means none: testcontainers would look for another.
 func dialEngine(ctx context.Context) (*testcontainers.DockerClient, error) {
 	ctx, cancel := context.WithTimeout(ctx, engineLimit)
 	defer cancel()
+	if os.Getenv(client.EnvOverrideHost) != "" {
+		if err := pingEngine(ctx); err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", errNoContainers, client.EnvOverrideHost, err)
+		}
+	}
 	engine, err := testcontainers.NewDockerClientWithOpts(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("engine: %w", err)
+		return nil, fmt.Errorf("%w: %w", errNoContainers, err)
 	}
 	if _, err := engine.Ping(ctx, client.PingOptions{}); err != nil {
-		return nil, errors.Join(fmt.Errorf("engine: %w", err), engine.Close())
+		return nil, errors.Join(fmt.Errorf("%w: %w", errNoContainers, err), engine.Close())
 	}
 	return engine, nil
+}
+
+func pingEngine(ctx context.Context) error {
+	engine, err := client.New(client.FromEnv)
+	if err != nil {
+		return err
+	}
+	_, err = engine.Ping(ctx, client.PingOptions{})
+	return errors.Join(err, engine.Close())
 }
 
 // pickImage returns the first of the names that the engine has, else the last
@@ -164,48 +192,56 @@ func pickImage(ctx context.Context, engine *client.Client, chosen string, names 
 	defer cancel()
 	name := names[len(names)-1]
 	if _, err := engine.DistributionInspect(ctx, name, client.DistributionInspectOptions{}); err != nil {
-		return "", fmt.Errorf("the engine has none of the images %s (`make images` builds the first), and cannot get the last: %w",
-			strings.Join(names, ", "), err)
+		return "", fmt.Errorf("%w: it has none of %s (`make images` builds the first) and cannot get the last: %w",
+			errNoContainers, strings.Join(names, ", "), err)
 	}
 	return name, nil
 }
 
-// publishOn is the address containers' ports are published on: loopback, so
-// that nobody else reaches them, unless this program does not share the
-// loopback interface with the engine.
-func publishOn(ctx context.Context) (netip.Addr, error) {
+// engineHost is where published ports are reached: loopback when the engine
+// runs on this machine, even if that is a container itself, which testcontainers
+// takes for a sign that the engine is outside.
+func engineHost(ctx context.Context, engine *testcontainers.DockerClient) (string, error) {
+	info, err := engine.Info(ctx, client.InfoOptions{})
+	if err != nil {
+		return "", fmt.Errorf("engine: %w", err)
+	}
+	name, err := os.Hostname()
+	if err == nil && info.Info.Name == name && os.Getenv(hostEnv) == "" {
+		return loopback, nil
+	}
 	provider, err := testcontainers.NewDockerProvider()
 	if err != nil {
-		return netip.Addr{}, fmt.Errorf("engine: %w", err)
+		return "", fmt.Errorf("engine: %w", err)
 	}
 	host, err := provider.DaemonHost(ctx)
 	if err = errors.Join(err, provider.Close()); err != nil {
-		return netip.Addr{}, fmt.Errorf("engine: %w", err)
+		return "", fmt.Errorf("engine: %w", err)
 	}
-	if host == "localhost" {
-		return netip.MustParseAddr(loopback), nil
+	if host == "localhost" { // may mean ::1, where nothing is published
+		host = loopback
 	}
-	return netip.IPv4Unspecified(), nil
+	return host, nil
 }
 
-func publish(port string, on netip.Addr) testcontainers.CustomizeRequestOption {
+// publish publishes a port: on loopback, so that nobody else reaches it,
+// unless this program has to come from elsewhere itself.
+func publish(port, host string) testcontainers.CustomizeRequestOption {
+	on := netip.IPv4Unspecified()
+	if host == loopback {
+		on = netip.MustParseAddr(loopback)
+	}
 	return testcontainers.WithHostConfigModifier(func(hc *container.HostConfig) {
 		hc.PortBindings = network.PortMap{network.MustParsePort(port): {{HostIP: on}}}
 	})
 }
 
-// endpoint is where the container's port is published, with the number for
-// "localhost": it may mean ::1, where nothing is.
-func endpoint(ctx context.Context, ctr testcontainers.Container, port string) (string, error) {
-	addr, err := ctr.PortEndpoint(ctx, port, "")
+func endpoint(ctx context.Context, ctr testcontainers.Container, port, host string) (string, error) {
+	mapped, err := ctr.MappedPort(ctx, port)
 	if err != nil {
 		return "", err
 	}
-	host, number, err := net.SplitHostPort(addr)
-	if host == "localhost" {
-		host = loopback
-	}
-	return net.JoinHostPort(host, number), err
+	return net.JoinHostPort(host, mapped.Port()), nil
 }
 
 // owner names this program to the engine: the machine, and the claimed

@@ -224,13 +224,17 @@ func processesIn(dir string) []int {
 	return pids
 }
 
-// lookup finds a program on PATH or in the folders Debian keeps it in; among
-// several versions of PostgreSQL the last in name order wins.
-func lookup(name string, patterns ...string) (string, error) {
+// folders are where programs are that PATH need not have: Debian's place for
+// PostgreSQL's, Fedora's, and that of a build by hand.
+var folders = []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin", "/usr/local/bin", "/usr/bin"}
+
+// lookup finds a program on PATH or in folders; the newest of several versions
+// of PostgreSQL wins.
+func lookup(name string) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return filepath.Abs(path)
 	}
-	for _, pattern := range patterns {
+	for _, pattern := range folders {
 		found, _ := filepath.Glob(filepath.Join(pattern, name))
 		slices.SortFunc(found, byVersion)
 		if len(found) > 0 {

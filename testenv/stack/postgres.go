@@ -38,12 +38,11 @@ func postgresDefaults() map[string]string {
 // PostgresConfig and Log. The caller calls Close.
 func StartPostgres(ctx context.Context, o Options) (*Process, error) {
 	o = o.withDefaults()
-	folders := []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin"}
-	initdb, err := lookup("initdb", folders...)
+	initdb, err := lookup("initdb")
 	if err != nil {
 		return nil, fmt.Errorf("start postgres: %w", err)
 	}
-	postgres, err := lookup("postgres", folders...)
+	postgres, err := lookup("postgres")
 	if err != nil {
 		return nil, fmt.Errorf("start postgres: %w", err)
 	}

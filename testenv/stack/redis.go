@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,7 +36,7 @@ func redisDefaults() map[string]string {
 // Log. The caller calls Close.
 func StartRedis(ctx context.Context, o Options) (*Process, error) {
 	o = o.withDefaults()
-	server, err := lookup("redis-server", "/usr/bin", "/usr/local/bin")
+	server, err := lookup("redis-server")
 	if err != nil {
 		return nil, fmt.Errorf("start redis: %w", err)
 	}
@@ -80,7 +81,7 @@ func writeRedisConf(path string, settings map[string]string) error {
 // checkRedis proves that the server at addr answers and is process pid: a
 // stranger could have taken the port.
 func checkRedis(ctx context.Context, addr string, pid int) error {
-	return withRedis(addr, func(c *redis.Client) error {
+	return withRedis(ctx, addr, func(c *redis.Client) error {
 		info, err := c.InfoMap(ctx, "server").Result()
 		if err != nil {
 			return err
@@ -92,11 +93,21 @@ func checkRedis(ctx context.Context, addr string, pid int) error {
 	})
 }
 
-// withRedis runs f on a client of its own.
-func withRedis(addr string, f func(*redis.Client) error) error {
+func pingRedis(ctx context.Context, addr string) error {
+	return withRedis(ctx, addr, func(c *redis.Client) error { return c.Ping(ctx).Err() })
+}
+
+// withRedis runs f on a client of its own, over a connection made beforehand:
+// the library logs dials that fail, and while a server starts most do.
+func withRedis(ctx context.Context, addr string, f func(*redis.Client) error) error {
+	dialer := net.Dialer{Timeout: time.Second}
+	conn, err := dialer.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
 	c := redis.NewClient(&redis.Options{
-		Addr: addr, PoolSize: 1, MaxRetries: -1, DisableIdentity: true,
-		DialTimeout: time.Second, ReadTimeout: time.Second, DialerRetries: 1,
+		Dialer:   func(context.Context, string, string) (net.Conn, error) { return conn, nil },
+		PoolSize: 1, MaxRetries: -1, DisableIdentity: true, ReadTimeout: time.Second,
 	})
 	return errors.Join(f(c), c.Close())
 }
@@ -104,7 +115,7 @@ func withRedis(addr string, f func(*redis.Client) error) error {
 // redisDurability reads the settings that decide what an answer is worth; a
 // managed server may hide them.
 func redisDurability(ctx context.Context, addr string, into map[string]string) error {
-	return withRedis(addr, func(c *redis.Client) error {
+	return withRedis(ctx, addr, func(c *redis.Client) error {
 		if err := c.Ping(ctx).Err(); err != nil {
 			return err
 		}
