@@ -16,32 +16,38 @@ import (
 // tcpPair logs a client in to a server over loopback.
 func tcpPair(tb testing.TB, cfg session.Config) (c, s *session.Session) {
 	tb.Helper()
-	var listen net.ListenConfig
-	listener, err := listen.Listen(tb.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer listener.Close()
+	dialed, accepted := dial(tb)
 	wait := attempt(func() (*session.Session, error) {
-		conn, err := listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		return session.Accept(tb.Context(), conn, cfg, letIn)
+		return session.Accept(tb.Context(), accepted, cfg, letIn)
 	})
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(tb.Context(), "tcp", listener.Addr().String())
-	if err != nil {
-		tb.Fatal(err)
-	}
 	credentials := session.Credentials{SourceAddr: account, Secret: []byte(secret), Version: cmpp.V30}
-	if c, err = session.Login(tb.Context(), conn, cfg, credentials); err != nil {
+	c, err := session.Login(tb.Context(), dialed, cfg, credentials)
+	if err != nil {
 		tb.Fatal(err)
 	}
 	if s, err = wait(); err != nil {
 		tb.Fatal(err)
 	}
 	return c, s
+}
+
+// dial returns both ends of a loopback connection.
+func dial(tb testing.TB) (dialed, accepted net.Conn) {
+	tb.Helper()
+	var listen net.ListenConfig
+	listener, err := listen.Listen(tb.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer listener.Close()
+	var dialer net.Dialer
+	if dialed, err = dialer.DialContext(tb.Context(), "tcp", listener.Addr().String()); err != nil {
+		tb.Fatal(err)
+	}
+	if accepted, err = listener.Accept(); err != nil {
+		tb.Fatal(err)
+	}
+	return dialed, accepted
 }
 
 // pump keeps s's window full until n calls have been answered.
@@ -144,43 +150,54 @@ func TestBothDirectionsOverTCP(t *testing.T) {
 	}
 }
 
-// The answer that refuses a client reaches it although octets of the client's
-// are left unread, which would make the kernel reset the connection.
-func TestRefusalIsReadOverTCP(t *testing.T) {
+// Our last answer reaches the peer although octets of the peer's are left
+// unread, which would make the kernel reset the connection and drop the answer.
+func TestLastAnswerIsReadOverTCP(t *testing.T) {
 	t.Parallel()
-	var listen net.ListenConfig
-	listener, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	wait := attempt(func() (*session.Session, error) {
-		conn, err := listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		return session.Accept(t.Context(), conn, session.Config{}, func(context.Context, *cmpp.Connect, net.Addr) (session.Welcome, error) {
-			return session.Welcome{Status: 55}, nil
+	for name, c := range map[string]struct {
+		status uint32
+		want   error
+	}{
+		"refusal":   {55, nil},
+		"TERMINATE": {0, session.ErrTerminated},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn, accepted := dial(t)
+			wait := attempt(func() (*session.Session, error) {
+				s, err := session.Accept(t.Context(), accepted, session.Config{}, func(context.Context, *cmpp.Connect, net.Addr) (session.Welcome, error) {
+					return session.Welcome{Status: c.status}, nil
+				})
+				if err == nil {
+					err = s.Run(t.Context(), handler{})
+				}
+				return s, err
+			})
+			p := newPeer(t, conn, cmpp.V30)
+			octets := encode(t, cmpp.V30, 1, connect(cmpp.V30))
+			if c.status == 0 {
+				octets = append(octets, encode(t, cmpp.V30, 2, &cmpp.Terminate{})...)
+			}
+			for i := range 500 { // far more than one read takes
+				octets = append(octets, encode(t, cmpp.V30, uint32(i), submit("eager"))...)
+			}
+			p.raw(octets)
+			if _, resp := expect[*cmpp.ConnectResp](p); resp.Status != c.status {
+				t.Errorf("status %d, want %d", resp.Status, c.status)
+			}
+			if c.status == 0 {
+				expect[*cmpp.TerminateResp](p)
+			}
+			p.waitClose()
+			_ = conn.Close()
+			_, err := wait()
+			if refused, ok := errors.AsType[*session.RefusedError](err); ok != (c.status != 0) || ok && refused.Status != c.status {
+				t.Errorf("ended by %v", err)
+			}
+			if c.want != nil && !errors.Is(err, c.want) {
+				t.Errorf("ended by %v, want %v", err, c.want)
+			}
 		})
-	})
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(t.Context(), "tcp", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := newPeer(t, conn, cmpp.V30)
-	octets := encode(t, cmpp.V30, 1, connect(cmpp.V30))
-	for i := range 500 { // far more than one read takes
-		octets = append(octets, encode(t, cmpp.V30, uint32(i), submit("eager"))...)
-	}
-	p.raw(octets)
-	if _, resp := expect[*cmpp.ConnectResp](p); resp.Status != 55 {
-		t.Errorf("status %d, want 55", resp.Status)
-	}
-	p.waitClose()
-	_ = conn.Close()
-	if _, err := wait(); err == nil {
-		t.Error("accepted")
 	}
 }
 
