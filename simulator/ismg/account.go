@@ -196,7 +196,7 @@ func (a *account) sendReports(s *submit, t *todo, from int64) {
 	}
 	for i, r := range t.plan.Receipts {
 		if !r.Early {
-			a.report(s, i, r, from+int64(r.Delay))
+			a.report(s, i, r, roundUp(from+int64(r.Delay), a.srv.timers.ReportTick))
 		}
 	}
 }

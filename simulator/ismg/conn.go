@@ -33,9 +33,10 @@ const (
 	resultStructure = 1
 	resultSequence  = 3
 
-	maxTexts  = 4096     // strings shared per connection; later ones are just not shared
-	maxBatch  = 64 << 10 // octets handed to the kernel at once
-	splitSize = 5        // octets per write with SplitWrites
+	maxTexts   = 4096             // strings shared per connection; later ones are just not shared
+	maxBatch   = 64 << 10         // octets handed to the kernel at once
+	splitSize  = 5                // octets per write with SplitWrites
+	answerTick = time.Millisecond // no coarser than the runtime's timers are
 )
 
 // conn is one connection: its reader is the goroutine of serve, its writer
@@ -72,6 +73,7 @@ type conn struct {
 	batch                     []written
 	taken                     []taking          // of the reader
 	texts                     map[string]string // of the reader
+	nudge                     bool              // of the reader: the writer has to know before its timer
 }
 
 type connState uint8
@@ -277,7 +279,8 @@ func (c *conn) read(rd *wire.Reader) string {
 		if reason := c.handle(f); reason != "" {
 			return reason
 		}
-		if !rd.Ready() {
+		if c.nudge && !rd.Ready() {
+			c.nudge = false
 			c.signal()
 		}
 	}
@@ -305,6 +308,7 @@ func (c *conn) handle(f wire.Frame) (reason string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c.heard, c.tests = now, 0
+	defer func() { c.nudge = c.nudge || len(c.urgent) > 0 }()
 	switch f.Command {
 	case wire.Deliver | wire.Response:
 		c.delivered(f, now)
@@ -429,6 +433,7 @@ func (c *conn) refuse(seq, result uint32) {
 		body = append(body, byte(result))
 	}
 	c.raw(wire.Submit|wire.Response, seq, body)
+	c.nudge = true
 }
 
 // take judges the limits, puts the SUBMIT on record and schedules what follows.
@@ -506,7 +511,19 @@ func (c *conn) begin(sub *submit, duplicate bool, now int64) {
 			c.counted++
 		}
 	}
-	c.due.Push(now+sub.Hold, item{kind: itemAnswer, sub: sub})
+	due := now + sub.Hold
+	if sub.Hold > 0 {
+		due = roundUp(due, answerTick)
+	}
+	next, ok := c.due.Next()
+	c.nudge = c.nudge || !ok || due < next
+	c.due.Push(due, item{kind: itemAnswer, sub: sub})
+}
+
+// roundUp moves a time to the grid of tick, so that what falls due together
+// wakes writers together.
+func roundUp(ns int64, tick time.Duration) int64 {
+	return (ns + int64(tick) - 1) / int64(tick) * int64(tick)
 }
 
 func (c *conn) judgeCarrier(r *Submit) {

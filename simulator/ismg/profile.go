@@ -105,6 +105,9 @@ type Timers struct {
 	DeliverTimeout time.Duration `yaml:"deliver_timeout"`
 	// DeliverTries bounds the transmissions of one DELIVER; 0: 20.
 	DeliverTries int `yaml:"deliver_tries"`
+	// ReportTick is the grid that due times of reports are rounded up to, so
+	// that many leave in one write (early reports are not rounded); 0: 10 ms.
+	ReportTick time.Duration `yaml:"report_tick"`
 	// Drain is how long Serve waits for TERMINATE_RESPs when it stops; 0: 1 s.
 	Drain time.Duration `yaml:"drain"`
 }
@@ -310,6 +313,7 @@ func (t *Timers) validate(path string, f *Faults) {
 		{"active_test", t.ActiveTest},
 		{"active_test_timeout", t.ActiveTestTimeout},
 		{"deliver_timeout", t.DeliverTimeout},
+		{"report_tick", t.ReportTick},
 		{"drain", t.Drain},
 	} {
 		if v.value < 0 {
@@ -334,6 +338,7 @@ func (t Timers) withDefaults() Timers {
 	orDuration(&t.ActiveTest, 60*time.Second)
 	orDuration(&t.ActiveTestTimeout, 20*time.Second)
 	orDuration(&t.DeliverTimeout, 10*time.Second)
+	orDuration(&t.ReportTick, 10*time.Millisecond)
 	orDuration(&t.Drain, time.Second)
 	if t.ActiveTestTries == 0 {
 		t.ActiveTestTries = 3

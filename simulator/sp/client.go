@@ -92,6 +92,10 @@ type Message struct {
 	Conn       int // 0: any connection; n: only the n-th
 }
 
+// perTurn is how many messages a connection gets before it is the next one's
+// turn.
+const perTurn = 4
+
 // Client is one customer account. Make it with New, keep Run running, and
 // Send. All methods may be called concurrently.
 type Client struct {
@@ -300,7 +304,8 @@ func (c *Client) fire(messages []Message, due []int64, now int64) {
 			l.fill(&c.pinned[i], now)
 		}
 	}
-	// One message per connection in turn, so that they share the load.
+	// A few messages per connection in turn: the connections share the load,
+	// and what is due together still leaves in few writes.
 	for idle := 0; c.waiting.len() > 0 && idle < len(c.links); c.turn++ {
 		l := c.links[c.turn%len(c.links)]
 		if l == nil || l.slots() == 0 {
@@ -308,7 +313,9 @@ func (c *Client) fire(messages []Message, due []int64, now int64) {
 			continue
 		}
 		idle = 0
-		l.take(c.waiting.pop(), now)
+		for n := min(perTurn, l.slots(), c.waiting.len()); n > 0; n-- {
+			l.take(c.waiting.pop(), now)
+		}
 	}
 	for _, l := range c.links {
 		if l != nil && len(l.out) > 0 {

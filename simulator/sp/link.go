@@ -21,7 +21,6 @@ const (
 	loginTimeout = 10 * time.Second
 	writeTimeout = 30 * time.Second
 	byeTimeout   = time.Second
-	tick         = time.Second // how often time-outs and idleness are looked at
 	idleTries    = 3
 )
 
@@ -57,6 +56,7 @@ type link struct {
 	buf   []byte   // of the writer
 	batch []mark   // of the writer
 	one   []string // of the writer
+	nudge bool     // of the reader: there is something to write
 }
 
 // ack is a DELIVER to answer.
@@ -213,7 +213,8 @@ func (l *link) slots() int {
 
 // take gives a slot to o.
 func (l *link) take(o *op, now int64) {
-	o.Slot, o.Conn = now, l.id
+	// now may be from before the pacer had the lock.
+	o.Slot, o.Conn = max(now, o.Fire), l.id
 	l.c.move(o, InFlight)
 	l.used++
 	l.inflightPeak = max(l.inflightPeak, l.used)
@@ -252,7 +253,8 @@ func (l *link) read(rd *wire.Reader) string {
 		if reason := l.handle(f); reason != "" {
 			return reason
 		}
-		if !rd.Ready() {
+		if l.nudge && !rd.Ready() {
+			l.nudge = false
 			l.signal()
 		}
 	}
@@ -281,6 +283,7 @@ func (l *link) handle(f wire.Frame) (reason string) {
 	default:
 		c.unexpected++
 	}
+	l.nudge = l.nudge || len(l.urgent)+len(l.acks)+len(l.out) > 0
 	return ""
 }
 
@@ -358,10 +361,11 @@ func (l *link) delivered(f wire.Frame, now int64) {
 // write is the link's writer: everything there is goes out in one write.
 func (l *link) write() {
 	c := l.c
+	// How often time-outs and idleness are looked at.
+	tick := min(max(min(c.cfg.ResponseTimeout, c.cfg.Idle)/4, 10*time.Millisecond), time.Second)
 	timer := time.NewTimer(tick)
 	defer timer.Stop()
 	for {
-		now := c.clock.Now()
 		c.mu.Lock()
 		if l.detached {
 			c.mu.Unlock()
@@ -381,14 +385,13 @@ func (l *link) write() {
 				l.shut() // the reader gives the reason
 				return
 			}
-			now = at
 		}
 		select {
 		case <-l.wake:
 		case <-timer.C:
 			timer.Reset(tick)
 			c.mu.Lock()
-			dead := l.look(now)
+			dead := l.look(c.clock.Now())
 			c.mu.Unlock()
 			if dead {
 				l.shut()
