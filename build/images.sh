@@ -39,7 +39,7 @@ if ! missing "$postgres_image" && ! missing "$redis_image"; then
 fi
 
 [ "$(id -u)" = 0 ] || die "debootstrap needs root: sudo make images"
-command -v debootstrap >/dev/null || die "needs debootstrap: make setup"
+command -v debootstrap >/dev/null || die "needs debootstrap: apt-get install debootstrap"
 MIRROR=${MIRROR:-$(mirror)}
 [ -n "$MIRROR" ] || die "no Debian mirror in this machine's apt sources: set MIRROR"
 
@@ -99,7 +99,7 @@ if [ "$1" = postgres ] && [ ! -s "$PGDATA/PG_VERSION" ]; then
     umask 077
     printf '%s' "$POSTGRES_PASSWORD" >/tmp/password
     initdb --pgdata="$PGDATA" --username=postgres --pwfile=/tmp/password --auth=scram-sha-256 \
-        --encoding=UTF8 --locale=C --no-instructions
+        --encoding=UTF8 --locale=C --no-sync --no-instructions
     rm /tmp/password
     echo 'host all all all scram-sha-256' >>"$PGDATA/pg_hba.conf"
     echo "listen_addresses = '*'" >>"$PGDATA/postgresql.conf"

@@ -2,12 +2,14 @@ package testenv_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
 
 	"cmppgateway/testenv"
+	"cmppgateway/testenv/stack"
 )
 
 func TestMain(m *testing.M) {
@@ -68,4 +70,87 @@ func TestRedisGivesEachTestItsOwnEmptyDatabase(t *testing.T) {
 	if n, err := two.DBSize(t.Context()).Result(); err != nil || n != 0 {
 		t.Errorf("second database has %d keys (%v), want none", n, err)
 	}
+}
+
+func TestDatabasesEndWithTheirTest(t *testing.T) {
+	t.Parallel()
+	var url string
+	t.Run("user", func(t *testing.T) {
+		url = testenv.DBWith(t, nil)
+		connect(t, url) // still open when the database is dropped
+	})
+	conn, err := pgx.Connect(t.Context(), url)
+	if err == nil {
+		_ = conn.Close(t.Context())
+		t.Error("the database outlived its test")
+	}
+}
+
+func TestEachMigrationHasItsOwnTemplate(t *testing.T) {
+	t.Parallel()
+	runs := 0
+	table := func(name string) testenv.Migration {
+		return func(ctx context.Context, url string) error {
+			runs++
+			conn, err := pgx.Connect(ctx, url)
+			if err != nil {
+				return err
+			}
+			_, err = conn.Exec(ctx, `CREATE TABLE `+name+` ()`)
+			return errors.Join(err, conn.Close(ctx))
+		}
+	}
+	one, two := table("one"), table("two") // the same code with other values captured
+	for _, c := range []struct {
+		migrate testenv.Migration
+		table   string
+	}{{one, "one"}, {two, "two"}, {one, "one"}} {
+		var found bool
+		if err := connect(t, testenv.DBWith(t, c.migrate)).QueryRow(t.Context(),
+			`SELECT to_regclass($1) IS NOT NULL`, c.table).Scan(&found); err != nil || !found {
+			t.Errorf("table %s is missing (%v)", c.table, err)
+		}
+	}
+	if runs != 2 {
+		t.Errorf("migrations ran %d times, want once each", runs)
+	}
+}
+
+func TestRedisDatabasesAreReturnedEmpty(t *testing.T) {
+	t.Parallel()
+	var (
+		addr string
+		db   int
+	)
+	t.Run("user", func(t *testing.T) {
+		addr, db = testenv.Redis(t)
+		if db == 0 {
+			t.Error("database 0 keeps the leases, it is nobody's")
+		}
+		c := redis.NewClient(&redis.Options{Addr: addr, DB: db})
+		defer func() { _ = c.Close() }()
+		if err := c.Set(t.Context(), "key", "value", 0).Err(); err != nil {
+			t.Error(err)
+		}
+	})
+	again, next := testenv.Redis(t)
+	c := redis.NewClient(&redis.Options{Addr: again, DB: next})
+	defer func() { _ = c.Close() }()
+	if n, err := c.DBSize(t.Context()).Result(); err != nil || n != 0 {
+		t.Errorf("database %d has %d keys (%v), want none", next, n, err)
+	}
+}
+
+func TestServersToBreakAreTheTestsOwn(t *testing.T) {
+	t.Parallel()
+	shared := testenv.Stack(t)
+	for _, p := range []*stack.Process{testenv.PostgresServer(t), testenv.RedisServer(t)} {
+		if p.Addr() == shared.RedisAddr() || p.URL() == shared.PostgresURL() {
+			t.Fatalf("%s is the shared one", p.Name())
+		}
+		if err := p.Kill(); err != nil {
+			t.Error(err)
+		}
+	}
+	connect(t, shared.PostgresURL())
 }
