@@ -13,11 +13,9 @@ import (
 // crew runs the parts of a process, each under a context of its own, so that they can be stopped one after another.
 type crew struct {
 	log     *slog.Logger
-	cut     <-chan struct{} // closed when nothing is waited for any more
-	failed  chan error      // the first part that failed: the process stops
+	drain   time.Duration // for each step of the stop
+	failed  chan error    // the first part that failed: the process stops
 	members []*member
-	drain   time.Duration    // for each step of the stop
-	over    <-chan time.Time // the end of the stop as a whole
 	late    []string
 }
 
@@ -27,8 +25,8 @@ type member struct {
 	done   chan struct{}
 }
 
-func newCrew(cut <-chan struct{}, log *slog.Logger) *crew {
-	return &crew{log: log, cut: cut, failed: make(chan error, 1)}
+func newCrew(drain time.Duration, log *slog.Logger) *crew {
+	return &crew{log: log, drain: drain, failed: make(chan error, 1)}
 }
 
 // start runs a part until it is stopped. One that returns before has failed, whatever it returns.
@@ -58,17 +56,12 @@ func (c *crew) start(name string, run func(context.Context) error) {
 	}()
 }
 
-// limit begins the stop: each step may take drain, all of them total.
-func (c *crew) limit(drain, total time.Duration) {
-	c.drain, c.over = drain, time.After(total)
-}
-
-// stop is one step: it ends the named parts at the same time and waits for them. Parts that were never started are none.
-func (c *crew) stop(names ...string) {
+// stop is one step: it ends the named parts at the same time and waits for them, no longer than the drain time and ctx.
+// Parts that were never started are none.
+func (c *crew) stop(ctx context.Context, names ...string) {
 	begin := time.Now()
-	wait := make(chan struct{})
-	timer := time.AfterFunc(c.drain, func() { close(wait) })
-	defer timer.Stop()
+	ctx, cancel := context.WithTimeout(ctx, c.drain)
+	defer cancel()
 	var step []*member
 	for _, m := range c.members {
 		if slices.Contains(names, m.name) {
@@ -79,27 +72,12 @@ func (c *crew) stop(names ...string) {
 	for _, m := range step {
 		select {
 		case <-m.done:
-			continue
-		default:
-		}
-		select {
-		case <-m.done:
-		case <-wait:
-			c.late = append(c.late, m.name)
-		case <-c.over:
-			c.over = closed
-			c.late = append(c.late, m.name)
-		case <-c.cut:
+			c.log.Info("stopped", slog.String("part", m.name), slog.Duration("took", time.Since(begin)))
+		case <-ctx.Done():
 			c.late = append(c.late, m.name)
 		}
-	}
-	if len(step) > 0 {
-		c.log.Info("stopped", slog.Any("parts", names), slog.Duration("took", time.Since(begin)))
 	}
 }
-
-// closed is a time that has come.
-var closed = func() <-chan time.Time { c := make(chan time.Time); close(c); return c }()
 
 // leftover is the error of parts that did not end in time.
 func (c *crew) leftover() error {

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -55,6 +56,10 @@ func main() {
 	os.Exit(code)
 }
 
+// again is how long after the first signal another one still counts as the same: some senders signal a process and then
+// its group.
+const again = 500 * time.Millisecond
+
 // signals gives a context that ends with the first SIGINT or SIGTERM and one that ends with the second.
 func signals() (ctx, cut context.Context, stop func()) {
 	ctx, first := context.WithCancel(context.Background())
@@ -64,10 +69,13 @@ func signals() (ctx, cut context.Context, stop func()) {
 	signal.Notify(c, syscall.SIGINT, syscall.SIGTERM)
 	go func() {
 		defer close(done)
+		var at time.Time
 		for range c {
-			if ctx.Err() == nil {
+			switch {
+			case ctx.Err() == nil:
+				at = time.Now()
 				first()
-			} else {
+			case time.Since(at) > again:
 				second()
 			}
 		}

@@ -27,7 +27,7 @@ type Options struct {
 	Config   config.Config
 	Version  string
 	Roles    []string
-	Node     func() (number int16, epoch int64)
+	Node     *store.Node
 	Pools    *store.Pools
 	Redis    *redis.Client
 	Settings *settings.Watcher
@@ -80,10 +80,9 @@ func (o Options) effective(ctx context.Context, binary func() (string, error)) E
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	e := Effective{
-		Version: o.Version, PID: os.Getpid(), Roles: o.Roles, Clock: time.Now().UTC(), Config: o.Config.Effective(),
+		Version: o.Version, PID: os.Getpid(), Roles: o.Roles, Node: o.Node.Number, Epoch: o.Node.Epoch, Clock: time.Now().UTC(), Config: o.Config.Effective(),
 		Postgres: make(map[string]any), Settings: show(o.Settings.Current()), Errors: []string{},
 	}
-	e.Node, e.Epoch = o.Node()
 	note := func(err error) {
 		if err != nil {
 			e.Errors = append(e.Errors, err.Error())

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,7 +25,6 @@ type Options struct {
 	Config   config.Admin
 	Registry *prometheus.Registry
 	Health   *Health
-	Admin    http.Handler // everything under /api/admin/
 	Log      *slog.Logger
 }
 
@@ -32,6 +32,7 @@ type Options struct {
 type Server struct {
 	http     *http.Server
 	listener net.Listener
+	admin    atomic.Pointer[http.Handler]
 }
 
 // New listens, so that an occupied port is known before anything else starts. With a token configured the admin API and
@@ -42,6 +43,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("admin.listen: %w", err)
 	}
+	s := &Server{listener: l}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "ok\n") //nolint:errcheck // the caller is gone
@@ -49,17 +51,30 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	mux.HandleFunc("GET /readyz", o.Health.serveHTTP)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Registry, promhttp.HandlerOpts{Registry: o.Registry}))
 	private := http.NewServeMux()
-	private.Handle("/api/admin/", o.Admin)
+	private.HandleFunc("/api/admin/", s.serveAdmin)
 	private.HandleFunc("/debug/pprof/", pprof.Index)
 	private.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
 	private.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	private.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	private.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	mux.Handle("/", guarded(o.Config.Token, private))
-	return &Server{listener: l, http: &http.Server{
+	s.http = &http.Server{
 		Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
-	}}, nil
+	}
+	return s, nil
+}
+
+// Admin gives the handler of everything under /api/admin/; until then the answer is 503.
+func (s *Server) Admin(h http.Handler) { s.admin.Store(&h) }
+
+func (s *Server) serveAdmin(w http.ResponseWriter, r *http.Request) {
+	h := s.admin.Load()
+	if h == nil {
+		http.Error(w, "starting", http.StatusServiceUnavailable)
+		return
+	}
+	(*h).ServeHTTP(w, r)
 }
 
 // Addr is where the server listens.

@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"cmppgateway/gateway/internal/store"
 )
 
 // hot is a statement of the message path: its plan must not depend on what the statistics happen to say (data §1.6).
@@ -166,5 +164,3 @@ func (h hot) faults(t *testing.T, pool *pgxpool.Pool) (faults []string) {
 }
 
 var _ = isHot("must_be", `WITH d AS (DELETE FROM inbox WHERE id = ANY($2::bigint[]) RETURNING 1) SELECT must_be($1, (SELECT count(*) FROM d))`, "2, '{1,2}'", "inbox.id")
-
-var _ = isHot("node_dead", store.NodeDead, "1, 1, '5s'", "node_lease.node")
