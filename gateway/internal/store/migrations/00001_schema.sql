@@ -68,6 +68,7 @@ CREATE TABLE application (
   access_number   text NOT NULL DEFAULT '',                              -- prefix a customer's Src_Id must have; '' = any
   name            text NOT NULL
 );
+CREATE INDEX application_enterprise ON application (enterprise_id);
 -- price history: which version was current from when (identity 3 checks the version stored on each message)
 CREATE TABLE price_history (
   app_id int NOT NULL, price_version int NOT NULL, price bigint NOT NULL, since timestamptz NOT NULL DEFAULT clock_timestamp(),

@@ -1,0 +1,87 @@
+package workflow
+
+import (
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"cmppgateway/gateway/internal/message"
+	"cmppgateway/gateway/internal/store"
+)
+
+// messages are the columns of INSERT message, in the order of workflow_message.sql.
+type messages struct {
+	id, msgID, freeze, price, phone, session       []int64
+	acceptedAt, validUntil                         []time.Time
+	enterprise, app, channel, units, priceVersion  []int32
+	state                                          []message.State
+	bill                                           []message.Bill
+	chargeOn                                       []message.ChargeOn
+	refundOn                                       []message.RefundOn
+	reason                                         []message.Reason
+	carrier                                        []int16
+	lane                                           []message.Lane
+	registered, fmt, udhi, pkTotal, pkNumber, node []int16
+	stat                                           []string
+	dest, src, service, content                    [][]byte
+}
+
+func (m *messages) add(id, msgID, freeze int64, r *row, t terms, v *verdict, bill message.Bill, validUntil time.Time, stat string) {
+	m.id, m.msgID, m.freeze = append(m.id, id), append(m.msgID, msgID), append(m.freeze, freeze)
+	m.price, m.phone, m.session = append(m.price, t.price), append(m.phone, int64(v.Phone)), append(m.session, r.session)
+	m.acceptedAt, m.validUntil = append(m.acceptedAt, r.acceptedAt), append(m.validUntil, validUntil)
+	m.enterprise, m.app, m.channel = append(m.enterprise, r.enterprise), append(m.app, r.app), append(m.channel, v.channel)
+	m.units, m.priceVersion = append(m.units, int32(v.Units)), append(m.priceVersion, t.priceVersion)
+	m.state, m.bill = append(m.state, v.state), append(m.bill, bill)
+	m.chargeOn, m.refundOn = append(m.chargeOn, t.chargeOn), append(m.refundOn, t.refundOn)
+	m.reason, m.carrier, m.lane = append(m.reason, v.Reason), append(m.carrier, int16(v.carrier)), append(m.lane, t.lane)
+	m.registered, m.fmt, m.udhi = append(m.registered, r.registered), append(m.fmt, r.fmt), append(m.udhi, r.udhi)
+	m.pkTotal, m.pkNumber, m.node = append(m.pkTotal, r.pkTotal), append(m.pkNumber, r.pkNumber), append(m.node, r.node)
+	m.stat, m.dest, m.src = append(m.stat, stat), append(m.dest, v.dest), append(m.src, r.src)
+	m.service, m.content = append(m.service, r.service), append(m.content, r.content)
+}
+
+func (m *messages) queue(q *pgx.Batch) {
+	q.Queue(store.WorkflowMessage, m.id, m.msgID, m.freeze, m.price, m.phone, m.session, m.acceptedAt, m.validUntil, m.enterprise, m.app, m.channel, m.units, m.priceVersion,
+		m.state, m.bill, m.chargeOn, m.refundOn, m.reason, m.carrier, m.lane, m.registered, m.fmt, m.udhi, m.pkTotal, m.pkNumber, m.node, m.stat, m.dest, m.src, m.service, m.content)
+}
+
+// submits are the columns of INSERT submit_outbox.
+type submits struct {
+	id, message         []int64
+	channel, enterprise []int32
+	lane                []message.Lane
+}
+
+func (s *submits) add(id, msg int64, channel, enterprise int32, lane message.Lane) {
+	s.id, s.message, s.channel = append(s.id, id), append(s.message, msg), append(s.channel, channel)
+	s.enterprise, s.lane = append(s.enterprise, enterprise), append(s.lane, lane)
+}
+
+func (s *submits) queue(q *pgx.Batch) {
+	if len(s.id) > 0 {
+		q.Queue(store.WorkflowSubmit, s.id, s.message, s.channel, s.enterprise, s.lane)
+	}
+}
+
+// refusals are the columns of INSERT delivery: failed receipts of refused messages.
+type refusals struct {
+	id, message, msgID, session []int64
+	acceptedAt                  []time.Time
+	app                         []int32
+	node                        []int16
+	stat                        []string
+	dest, src, service          [][]byte
+}
+
+func (d *refusals) add(id, msg, msgID int64, r *row, stat string, dest []byte) {
+	d.id, d.message, d.msgID, d.session = append(d.id, id), append(d.message, msg), append(d.msgID, msgID), append(d.session, r.session)
+	d.acceptedAt, d.app, d.node = append(d.acceptedAt, r.acceptedAt), append(d.app, r.app), append(d.node, r.node)
+	d.stat, d.dest, d.src, d.service = append(d.stat, stat), append(d.dest, dest), append(d.src, r.src), append(d.service, r.service)
+}
+
+func (d *refusals) queue(q *pgx.Batch) {
+	if len(d.id) > 0 {
+		q.Queue(store.WorkflowDelivery, d.id, d.message, d.msgID, d.session, d.acceptedAt, d.app, d.node, d.stat, d.dest, d.src, d.service)
+	}
+}
