@@ -47,19 +47,19 @@ func New(o Options) http.Handler {
 
 // Effective is the answer of GET /api/admin/effective. What could not be asked for is in Errors.
 type Effective struct {
-	Version  string            `json:"version"`
-	PID      int               `json:"pid"`
-	SHA256   string            `json:"binarySha256"`
-	Roles    []string          `json:"roles"`
-	Node     int16             `json:"node"`
-	Epoch    int64             `json:"epoch,string"`
-	Clock    time.Time         `json:"clock"`
-	Config   map[string]any    `json:"config"`
-	Postgres map[string]any    `json:"postgres"` // by pool
-	Redis    map[string]string `json:"redis"`
-	Settings Settings          `json:"settings"`
-	Channels any               `json:"channels"`
-	Errors   []string          `json:"errors"`
+	Version  string                `json:"version"`
+	PID      int                   `json:"pid"`
+	SHA256   string                `json:"binarySha256"`
+	Roles    []string              `json:"roles"`
+	Node     int16                 `json:"node"`
+	Epoch    int64                 `json:"epoch,string"`
+	Clock    time.Time             `json:"clock"`
+	Config   map[string]any        `json:"config"`
+	Postgres map[string]Durability `json:"postgres"` // by pool
+	Redis    map[string]string     `json:"redis"`
+	Settings Settings              `json:"settings"`
+	Channels any                   `json:"channels"`
+	Errors   []string              `json:"errors"`
 }
 
 // Settings is the snapshot in use, secrets cut.
@@ -81,7 +81,7 @@ func (o Options) effective(ctx context.Context, binary func() (string, error)) E
 	defer cancel()
 	e := Effective{
 		Version: o.Version, PID: os.Getpid(), Roles: o.Roles, Node: o.Node.Number, Epoch: o.Node.Epoch, Clock: time.Now().UTC(), Config: o.Config.Effective(),
-		Postgres: make(map[string]any), Settings: show(o.Settings.Current()), Errors: []string{},
+		Postgres: make(map[string]Durability), Settings: show(o.Settings.Current()), Errors: []string{},
 	}
 	note := func(err error) {
 		if err != nil {
