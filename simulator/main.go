@@ -90,15 +90,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 }
 
 func load(path string, allowRemote bool) (profile.File, error) {
-	data, err := os.ReadFile(path) //nolint:gosec // the caller's own file
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return profile.File{}, err
 	}
 	file, err := profile.Parse(data)
-	if problems, ok := errors.AsType[profile.Problems](err); ok {
+	if problems, ok := errors.AsType[profile.ProblemsError](err); ok {
 		lines := make([]string, len(problems))
 		for i := range problems {
-			lines[i] = path + ":" + problems[i].Error()
+			lines[i] = path + ":" + problems[i].String()
 		}
 		return profile.File{}, errors.New(strings.Join(lines, "; "))
 	}

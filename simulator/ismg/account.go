@@ -30,6 +30,7 @@ type account struct {
 	orphans     wire.Queue[*delivery]
 	recent      []int64 // ring of the latest times of admitted SUBMITs, as long as the rate allows in a second
 	oldest      int     // of recent
+	counts      Counts
 	lastMinute  int64
 	minuteText  string
 	refuse      uint32
@@ -202,6 +203,7 @@ func (a *account) sendReports(s *submit, t *todo, from int64) {
 }
 
 func (a *account) report(s *submit, i int, r Receipt, due int64) {
+	a.counts.Reports++
 	d := a.deliveries.Add()
 	d.sub, d.stat, d.copy, d.early, d.other, d.due = s, r.Stat, i, r.Early, r.Elsewhere, due
 	d.id = a.ids.next(a.srv.clock.Now())
@@ -210,7 +212,7 @@ func (a *account) report(s *submit, i int, r Receipt, due int64) {
 
 // Kinds of draws from the hash of a message.
 const (
-	drawRTT = iota
+	drawRTT = iota + 1
 	drawReceipt
 )
 

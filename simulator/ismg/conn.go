@@ -1,18 +1,13 @@
 package ismg
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"net"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -65,15 +60,15 @@ type conn struct {
 	heard      int64 // when the last frame came
 	tests      int   // ACTIVE_TESTs since then
 
-	opened, closed, silent    int64
-	reason                    string
-	submits, activeTests      int
-	inflightPeak, deliverPeak int
-	scratch, buf              []byte // of the writer
-	batch                     []written
-	taken                     []taking          // of the reader
-	texts                     map[string]string // of the reader
-	nudge                     bool              // of the reader: the writer has to know before its timer
+	opened, closed, silent     int64
+	reason                     string
+	submits, activeTests, lost int
+	inflightPeak, deliverPeak  int
+	scratch, buf               []byte // of the writer
+	batch                      []written
+	taken                      []taking          // of the reader
+	texts                      map[string]string // of the reader
+	nudge                      bool              // of the reader: the writer has to know before its timer
 }
 
 type connState uint8
@@ -131,7 +126,7 @@ func (s *Server) serve(ctx context.Context, sock net.Conn) {
 	if stop() { // ctx is not done: from now on its end is a TERMINATE
 		stop = context.AfterFunc(ctx, func() {
 			c.acct.mu.Lock()
-			c.terminate(s.clock.Now())
+			c.terminate()
 			c.acct.mu.Unlock()
 		})
 		defer stop()
@@ -248,7 +243,7 @@ func (c *conn) admit(body *wire.ConnectBody, now int64) (status uint32) {
 func (c *conn) snapshot() Conn {
 	return Conn{
 		Account: c.acct.spec.ID, ID: c.id, Remote: c.remote, Version: c.version, Opened: c.opened,
-		Closed: c.closed, Reason: c.reason, Silent: c.silent, Submits: c.submits, InFlight: len(c.inflight),
+		Closed: c.closed, Reason: c.reason, Silent: c.silent, Submits: c.submits, InFlight: len(c.inflight), Lost: c.lost,
 		InFlightPeak: c.inflightPeak, DeliverPeak: c.deliverPeak, ActiveTests: c.activeTests,
 		BytesIn: c.in.Load(), BytesOut: c.out.Load(),
 	}
@@ -344,204 +339,10 @@ func (c *conn) handle(f wire.Frame) (reason string) {
 
 // raw queues a whole frame in front of everything else.
 func (c *conn) raw(command, seq uint32, body []byte) {
-	c.urgent = binary.BigEndian.AppendUint32(c.urgent, uint32(12+len(body))) //nolint:gosec // a few octets
+	c.urgent = binary.BigEndian.AppendUint32(c.urgent, uint32(12+len(body)))
 	c.urgent = binary.BigEndian.AppendUint32(c.urgent, command)
 	c.urgent = binary.BigEndian.AppendUint32(c.urgent, seq)
 	c.urgent = append(c.urgent, body...)
-}
-
-// submit takes a SUBMIT: fates and controls first, without the lock, then
-// limits, record and schedule.
-func (c *conn) submit(f wire.Frame, now int64) {
-	s, a := c.srv, c.acct
-	var body wire.SubmitBody
-	if err := wire.DecodeSubmit(f.Body, c.version, &body); err != nil || body.DestCount == 0 {
-		s.violate(Violation{At: now, Account: a.spec.ID, Conn: c.id, Kind: ViolatedFrame, Detail: "SUBMIT that cannot be read"})
-		c.refuse(f.Sequence, resultStructure)
-		return
-	}
-	if s.records.Add(int64(body.DestCount)) > int64(s.opts.MaxRecords) {
-		s.shed.Add(1)
-		c.refuse(f.Sequence, resultFlow)
-		return
-	}
-	deal := a.deal.Load()
-	taken := c.taken[:0]
-	for i := range body.DestCount {
-		taken = append(taken, taking{})
-		t := &taken[i]
-		c.fill(&t.rec, &body, f.Sequence, i, now)
-		t.rec.Fate = deal.deck.Fate(t.rec.Key, t.rec.Attempt)
-		t.plan = deal.plan(s.seed, &t.rec)
-		s.runControls(&t.rec, &t.plan)
-	}
-	c.taken = taken
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	c.heard, c.tests = now, 0
-	if c.state == connLive || c.state == connEnding {
-		c.take(taken, now)
-	}
-}
-
-// taking is a SUBMIT to one recipient before it is on record.
-type taking struct {
-	rec  Submit
-	plan Plan
-}
-
-// fill copies what the record keeps out of the frame.
-func (c *conn) fill(r *Submit, b *wire.SubmitBody, seq uint32, i int, now int64) {
-	s := c.srv
-	dest := b.DestAt(i)
-	*r = Submit{
-		Account: c.acct.spec.ID, Conn: c.id, Seq: seq, Recv: now,
-		Number: string(dest), SrcID: c.intern(b.SrcID), MsgSrc: c.intern(b.MsgSrc), ServiceID: c.intern(b.ServiceID),
-		Fmt: b.MsgFmt, UDHI: b.TPUDHI, Registered: b.Registered, PkTotal: b.PkTotal, PkNumber: b.PkNumber,
-		Length: len(b.Content), Hash: wire.Hash(b.Content),
-	}
-	r.Key, _ = wire.NumberKey(r.Number) // a number that is none is key 0, and a violation when prefixes are set
-	if concat, ok := wire.DecodeConcat(b.TPUDHI, b.Content); ok {
-		r.Concat = Concat(concat)
-	}
-	if s.opts.KeepContent {
-		r.Content = slices.Clone(b.Content)
-	}
-	r.Attempt = s.attempt(r.Key, r.Part())
-}
-
-// intern returns b as a string, shared with earlier equal ones. Of the reader.
-func (c *conn) intern(b []byte) string {
-	if s, ok := c.texts[string(b)]; ok {
-		return s
-	}
-	s := string(b)
-	if len(c.texts) < maxTexts {
-		c.texts[s] = s
-	}
-	return s
-}
-
-// refuse answers a SUBMIT that is not put on record.
-func (c *conn) refuse(seq, result uint32) {
-	c.acct.mu.Lock()
-	defer c.acct.mu.Unlock()
-	body := make([]byte, 8, 12)
-	if wire.Wide(c.version) {
-		body = binary.BigEndian.AppendUint32(body, result)
-	} else {
-		body = append(body, byte(result))
-	}
-	c.raw(wire.Submit|wire.Response, seq, body)
-	c.nudge = true
-}
-
-// take judges the limits, puts the SUBMIT on record and schedules what follows.
-func (c *conn) take(taken []taking, now int64) {
-	a := c.acct
-	head := &taken[0].plan
-	_, duplicate := c.inflight[taken[0].rec.Seq]
-	var result uint32
-	var refusal Refusal
-	for i := range taken {
-		if t := &taken[i]; t.plan.Result != 0 && result == 0 {
-			result, refusal = t.plan.Result, RefusedByHook
-			if result == t.rec.Fate.Result {
-				refusal = RefusedByDeck
-			}
-		}
-		c.judgeCarrier(&taken[i].rec)
-	}
-	switch {
-	case duplicate:
-		result, refusal = resultSequence, RefusedByFrame
-		c.violated(ViolatedSequence, now, "sequence %d", taken[0].rec.Seq)
-	case !head.Uncounted && c.counted >= a.spec.Window:
-		result, refusal = resultFlow, RefusedByWindow
-		c.violated(ViolatedWindow, now, "%d unanswered", c.counted+1)
-	case !a.admit(now, len(taken)):
-		result, refusal = resultFlow, RefusedByRate
-		c.violated(ViolatedRate, now, "more than %d/s", a.spec.RateLimit)
-	}
-	if refusal != NotRefused && refusal != RefusedByDeck && refusal != RefusedByHook {
-		*head = Plan{Answers: 1}
-	}
-	var id uint64
-	if result == 0 {
-		id = a.ids.reserve(now, len(taken))
-	}
-	c.submits++
-	var first *submit
-	for i := range taken {
-		sub := a.submits.Add()
-		sub.Submit, sub.conn = taken[i].rec, c
-		sub.Hold, sub.Result, sub.Refusal = int64(head.Hold), result, refusal
-		if result == 0 {
-			sub.MsgID = id + uint64(i)
-		}
-		sub.todo = &todo{plan: taken[i].plan}
-		if first == nil {
-			first = sub
-		} else {
-			first.todo.also = append(first.todo.also, sub)
-		}
-	}
-	c.begin(first, duplicate, now)
-}
-
-// begin schedules the answer and the early reports of sub.
-func (c *conn) begin(sub *submit, duplicate bool, now int64) {
-	a, t := c.acct, sub.todo
-	if sub.Accepted() && sub.Registered == 1 {
-		for i, r := range t.plan.Receipts {
-			if r.Early {
-				t.early++
-				a.report(sub, i, r, now+sub.Hold/2)
-			}
-		}
-	}
-	if t.plan.Answers == 0 && t.plan.Cut == NoCut {
-		a.finish(sub, now)
-		return
-	}
-	if !duplicate {
-		c.inflight[sub.Seq] = sub
-		c.inflightPeak = max(c.inflightPeak, len(c.inflight))
-		if !t.plan.Uncounted {
-			c.counted++
-		}
-	}
-	due := now + sub.Hold
-	if sub.Hold > 0 {
-		due = roundUp(due, answerTick)
-	}
-	next, ok := c.due.Next()
-	c.nudge = c.nudge || !ok || due < next
-	c.due.Push(due, item{kind: itemAnswer, sub: sub})
-}
-
-// roundUp moves a time to the grid of tick, so that what falls due together
-// wakes writers together.
-func roundUp(ns int64, tick time.Duration) int64 {
-	return (ns + int64(tick) - 1) / int64(tick) * int64(tick)
-}
-
-func (c *conn) judgeCarrier(r *Submit) {
-	prefixes := c.acct.spec.Prefixes
-	if len(prefixes) == 0 {
-		return
-	}
-	number := strconv.FormatUint(r.Key, 10)
-	for _, p := range prefixes {
-		if strings.HasPrefix(number, p) {
-			return
-		}
-	}
-	c.violated(ViolatedCarrier, r.Recv, "recipient outside the prefixes, sequence %d", r.Seq)
-}
-
-func (c *conn) violated(kind ViolationKind, now int64, format string, args ...any) {
-	c.srv.violate(Violation{At: now, Account: c.acct.spec.ID, Conn: c.id, Kind: kind, Detail: fmt.Sprintf(format, args...)})
 }
 
 // delivered takes a DELIVER_RESP.
@@ -560,6 +361,7 @@ func (c *conn) delivered(f wire.Frame, now int64) {
 	}
 	if d.acked == 0 {
 		d.acked = now
+		c.acct.counts.Acked++
 	}
 	if h := d.holder; h != nil {
 		d.holder = nil
@@ -590,362 +392,5 @@ func (c *conn) signal() {
 	select {
 	case c.wake <- struct{}{}:
 	default: // a wake-up is already waiting
-	}
-}
-
-// write is the connection's writer. Each round takes everything due into one
-// buffer and hands it to the kernel at once.
-func (c *conn) write() {
-	a, clock := c.acct, c.srv.clock
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	for {
-		now := clock.Now()
-		a.mu.Lock()
-		next, more := c.collect(now)
-		a.mu.Unlock()
-		if len(c.buf) > 0 {
-			at := clock.Now()
-			n, err := c.send(c.buf)
-			a.mu.Lock()
-			c.wrote(n, at)
-			a.mu.Unlock()
-			if err != nil {
-				c.shut() // the reader gives the reason
-				return
-			}
-		}
-		if !more {
-			return
-		}
-		timer.Reset(clock.Until(next))
-		select {
-		case <-c.wake:
-		case <-timer.C:
-		case <-c.over:
-			return
-		}
-	}
-}
-
-// send writes b, whole or in pieces.
-func (c *conn) send(b []byte) (n int, err error) {
-	c.acct.mu.Lock()
-	piece := len(b)
-	if c.acct.split {
-		piece = splitSize
-	}
-	c.acct.mu.Unlock()
-	_ = c.sock.SetWriteDeadline(time.Now().Add(writeTimeout))
-	for n < len(b) && err == nil {
-		var m int
-		m, err = c.sock.Write(b[n:min(n+piece, len(b))])
-		n += m
-	}
-	c.out.Add(int64(n))
-	return n, err
-}
-
-// collect fills buf and batch with what is due. It returns when the next thing
-// is due; more is false when the writer is done.
-func (c *conn) collect(now int64) (next int64, more bool) {
-	c.batch = c.batch[:0]
-	c.buf = append(c.buf[:0], c.urgent...)
-	c.urgent = c.urgent[:0]
-	switch c.state {
-	case connEnding:
-		// Nothing but what is queued already: the peer is going.
-	case connCut, connSilent, connClosed:
-		c.buf = c.buf[:0]
-		return 0, false
-	case connLive:
-	}
-	for len(c.buf) < maxBatch {
-		it, ok := c.due.Pop(now)
-		if !ok {
-			break
-		}
-		switch it.kind {
-		case itemAnswer:
-			c.answer(it.sub, now)
-		case itemDeliver:
-			c.deliver(it.del, now)
-		case itemRetry:
-			c.retry(it.del, it.try, now)
-		case itemProbe:
-			c.probe(now)
-		case itemClose:
-			c.shut()
-		}
-		if c.state != connLive && c.state != connEnding {
-			// An answer, or a link test, ended the connection: what comes
-			// after it is not written.
-			break
-		}
-	}
-	if c.state != connLive && c.state != connEnding {
-		return 0, false
-	}
-	next, ok := c.due.Next()
-	if !ok {
-		next = now + int64(time.Hour)
-	}
-	return next, true
-}
-
-// answer writes the SUBMIT_RESP of sub, or what its plan has in place of it.
-func (c *conn) answer(sub *submit, now int64) {
-	t := sub.todo
-	if t == nil {
-		return
-	}
-	if t.early > 0 {
-		t.ready = true
-		return
-	}
-	if t.plan.Cut != NoCut {
-		c.cut(t.plan.Cut, now)
-		return
-	}
-	// Out of the window before the octets leave: the peer's next SUBMIT may be
-	// here before the write returns.
-	c.settled(sub)
-	p := cmpp.SubmitResp{MsgID: cmpp.MsgID(sub.MsgID), Result: sub.Result}
-	for range t.plan.Answers {
-		frame, err := p.Append(c.buf, cmpp.Version(c.version), sub.Seq+t.plan.SeqShift)
-		if err != nil {
-			c.srv.log.LogAttrs(context.Background(), slog.LevelError, "answer not encodable", slog.Any("error", err))
-			return
-		}
-		c.buf = frame
-	}
-	c.batch = append(c.batch, written{end: len(c.buf), sub: sub})
-}
-
-// settled takes sub out of the unanswered ones.
-func (c *conn) settled(sub *submit) {
-	if c.inflight[sub.Seq] != sub {
-		return
-	}
-	delete(c.inflight, sub.Seq)
-	if sub.todo == nil || !sub.todo.plan.Uncounted {
-		c.counted--
-	}
-}
-
-// deliver writes the DELIVER of d, or keeps it for a slot of the window.
-func (c *conn) deliver(d *delivery, now int64) {
-	if d.acked != 0 && !d.replay {
-		return
-	}
-	if c.delivering >= c.acct.spec.Window {
-		c.waiting = append(c.waiting, d)
-		return
-	}
-	c.seq++
-	frame, err := c.appendDeliver(c.buf, d, c.seq, now)
-	if err != nil {
-		c.srv.log.LogAttrs(context.Background(), slog.LevelError, "deliver not encodable", slog.Any("error", err))
-		return
-	}
-	c.buf = frame
-	c.delivers[c.seq] = d
-	c.delivering++
-	c.deliverPeak = max(c.deliverPeak, c.delivering)
-	d.holder, d.conn, d.replay = c, c.id, false
-	d.tries++
-	c.due.Push(now+int64(c.srv.timers.DeliverTimeout), item{kind: itemRetry, del: d, try: d.tries})
-	c.batch = append(c.batch, written{end: len(c.buf), del: d})
-}
-
-// retry gives up waiting for the answer to a transmission of d.
-func (c *conn) retry(d *delivery, try int, now int64) {
-	if d.holder != c || d.tries != try {
-		return
-	}
-	d.holder = nil
-	c.delivering--
-	c.pump(now)
-	if d.tries < c.srv.timers.DeliverTries {
-		c.acct.schedule(d, now)
-	}
-}
-
-// probe tests a silent link and closes a dead one.
-func (c *conn) probe(now int64) {
-	t := &c.srv.timers
-	idle := c.heard + int64(t.ActiveTest) + int64(c.tests)*int64(t.ActiveTestTimeout)
-	if now >= idle {
-		if c.tests >= t.ActiveTestTries {
-			c.detach(connClosed, "active test unanswered", now)
-			c.shut()
-			return
-		}
-		c.tests++
-		c.seq++
-		c.rawTest()
-		idle += int64(t.ActiveTestTimeout)
-	}
-	c.due.Push(max(idle, now+1), item{kind: itemProbe})
-}
-
-// rawTest appends an ACTIVE_TEST to the writer's buffer.
-func (c *conn) rawTest() {
-	frame, err := (&cmpp.ActiveTest{}).Append(c.buf, cmpp.Version(c.version), c.seq)
-	if err == nil {
-		c.buf = frame
-	}
-}
-
-// wrote books the frames of which all octets were taken by the kernel at at.
-func (c *conn) wrote(n int, at int64) {
-	a := c.acct
-	for _, w := range c.batch {
-		sent := w.end <= n
-		if sub := w.sub; sub != nil {
-			if sent {
-				sub.Sent = at
-				for _, other := range sub.also() {
-					other.Sent = at
-				}
-			}
-			a.finish(sub, at)
-			continue
-		}
-		d := w.del
-		if sent {
-			d.last = at
-			if d.first == 0 {
-				d.first = at
-			}
-			if d.sub != nil && d.sub.Stat == "" {
-				d.sub.Stat = d.stat
-			}
-		}
-		if d.early && d.tries == 1 {
-			d.sub.conn.earlyWritten(d.sub, at)
-		}
-	}
-}
-
-func (s *submit) also() []*submit {
-	if s.todo == nil {
-		return nil
-	}
-	return s.todo.also
-}
-
-// earlyWritten lets the answer of sub go when its last early report has gone.
-func (c *conn) earlyWritten(sub *submit, now int64) {
-	t := sub.todo
-	if t == nil {
-		return
-	}
-	t.early--
-	if t.early == 0 && t.ready {
-		c.push(now, item{kind: itemAnswer, sub: sub})
-	}
-}
-
-// end starts an orderly end: what is queued in front still goes.
-func (c *conn) end(reason string) {
-	now := c.srv.clock.Now()
-	c.detach(connEnding, reason, now)
-	c.due.Push(now+int64(c.srv.timers.Drain), item{kind: itemClose})
-	c.signal()
-}
-
-// terminate says TERMINATE and closes on its answer or after Timers.Drain.
-func (c *conn) terminate(now int64) {
-	if c.state != connLive {
-		c.shut()
-		return
-	}
-	c.seq++
-	c.raw(wire.Terminate, c.seq, nil)
-	c.end("terminated")
-}
-
-// cut loses the connection in the given way.
-func (c *conn) cut(how Cut, now int64) {
-	reason := "cut: " + how.String()
-	switch how {
-	case NoCut:
-	case RST:
-		c.detach(connClosed, reason, now)
-		if l, ok := c.sock.(interface{ SetLinger(sec int) error }); ok {
-			_ = l.SetLinger(0)
-		}
-		c.shut()
-	case FIN:
-		c.detach(connCut, reason, now)
-		if w, ok := c.sock.(interface{ CloseWrite() error }); ok {
-			_ = w.CloseWrite()
-			_ = c.sock.SetReadDeadline(time.Now().Add(finTimeout))
-		} else {
-			c.shut()
-		}
-	case Silence:
-		c.detach(connSilent, reason, now)
-		_ = c.sock.SetReadDeadline(time.Unix(1, 0))
-	}
-	c.signal()
-}
-
-// detach takes the connection out of its account: unanswered SUBMITs stay
-// unanswered (accepted ones are still reported on), reports move on.
-func (c *conn) detach(state connState, reason string, now int64) {
-	a := c.acct
-	was := c.state
-	if state > was {
-		c.state = state
-	}
-	if c.reason == "" {
-		c.reason = reason
-	}
-	switch state {
-	case connLive, connEnding:
-	case connSilent:
-		c.silent = now
-	case connCut, connClosed:
-		if c.closed == 0 {
-			c.closed = now
-		}
-	}
-	if was != connLive {
-		return
-	}
-	a.live = slices.DeleteFunc(a.live, func(o *conn) bool { return o == c })
-	moved := c.waiting
-	c.waiting = nil
-	for _, d := range c.delivers {
-		if d.holder == c {
-			d.holder = nil
-			if d.acked == 0 && d.tries < c.srv.timers.DeliverTries {
-				moved = append(moved, d)
-			}
-		}
-	}
-	c.delivering = 0
-	for {
-		due, ok := c.due.Next()
-		if !ok {
-			break
-		}
-		if it, _ := c.due.Pop(due); it.kind == itemDeliver {
-			a.schedule(it.del, max(due, now))
-		}
-	}
-	slices.SortFunc(moved, func(x, y *delivery) int { return cmp.Compare(x.id, y.id) })
-	for _, d := range moved {
-		a.schedule(d, now)
-	}
-	lost := slices.SortedFunc(maps.Values(c.inflight), func(x, y *submit) int {
-		return cmp.Or(cmp.Compare(x.Recv, y.Recv), cmp.Compare(x.Seq, y.Seq))
-	})
-	clear(c.inflight)
-	c.counted = 0
-	for _, sub := range lost {
-		a.finish(sub, now)
 	}
 }

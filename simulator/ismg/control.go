@@ -244,20 +244,28 @@ func (s *Server) Live() []Conn {
 
 // Cut cuts one connection. Reports that were waiting on it move to the
 // account's other connections, or wait for the next login. A silent connection
-// can be cut again by RST or FIN.
-func (s *Server) Cut(conn uint64, how Cut) error {
+// can be cut again by RST or FIN. Cut returns the connection as it was at that
+// moment, which tells how many SUBMITs were outstanding.
+func (s *Server) Cut(conn uint64, how Cut) (Conn, error) {
 	for _, a := range s.accounts {
-		a.mu.Lock()
-		for _, c := range a.history {
-			if c.id == conn && c.closed == 0 {
-				c.cut(how, s.clock.Now())
-				a.mu.Unlock()
-				return nil
-			}
+		if c, ok := a.cutOne(conn, how, s.clock.Now()); ok {
+			return c, nil
 		}
-		a.mu.Unlock()
 	}
-	return fmt.Errorf("cut connection %d: %w", conn, ErrUnknown)
+	return Conn{}, fmt.Errorf("cut connection %d: %w", conn, ErrUnknown)
+}
+
+func (a *account) cutOne(conn uint64, how Cut, now int64) (Conn, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, c := range a.history {
+		if c.id == conn && c.closed == 0 {
+			was := c.snapshot()
+			c.cut(how, now)
+			return was, true
+		}
+	}
+	return Conn{}, false
 }
 
 // Terminate starts a polite end of one connection: TERMINATE, and close on its
@@ -267,7 +275,7 @@ func (s *Server) Terminate(conn uint64) error {
 		a.mu.Lock()
 		for _, c := range a.live {
 			if c.id == conn {
-				c.terminate(s.clock.Now())
+				c.terminate()
 				a.mu.Unlock()
 				return nil
 			}
@@ -396,6 +404,7 @@ func (s *Server) SendUplinkContent(id, source, dest string, format, udhi uint8, 
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := s.clock.Now()
+	a.counts.Uplinks++
 	d := a.deliveries.Add()
 	d.id, d.due = a.ids.next(now), now
 	d.up = &uplinkText{source: source, dest: dest, format: format, udhi: udhi, content: slices.Clone(content)}

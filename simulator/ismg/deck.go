@@ -73,12 +73,12 @@ type Place struct {
 // PlaceBy returns the default placing: (key − base) divided by the block size.
 // Keys below base are placed from 0 on, too.
 func PlaceBy(base uint64, block int) func(key uint64) Place {
-	size := uint64(max(block, 1)) //nolint:gosec // positive by max
+	size := uint64(max(block, 1))
 	return func(key uint64) Place {
 		if key >= base {
 			key -= base
 		}
-		return Place{Block: key / size, Index: int(key % size)} //nolint:gosec // below the block size
+		return Place{Block: key / size, Index: int(key % size)}
 	}
 }
 
@@ -161,17 +161,17 @@ func (d *DeckSpec) cards() []cardCount {
 // until it is back inside. A keyed permutation needs neither memory nor a lock,
 // however sparse the numbers are.
 func shuffled(seed uint64, n, index int) int {
-	half := (bits.Len(uint(n-1)) + 1) / 2 //nolint:gosec // n is a block size
+	half := (bits.Len(uint(n-1)) + 1) / 2
 	mask := uint64(1)<<half - 1
-	x := uint64(index) //nolint:gosec // not negative
+	x := uint64(index)
 	for {
 		left, right := x>>half, x&mask
 		for round := range uint64(4) {
 			left, right = right, left^mix(seed, right, round)&mask
 		}
 		x = left<<half | right
-		if x < uint64(n) { //nolint:gosec // a block size
-			return int(x) //nolint:gosec // below n
+		if x < uint64(n) {
+			return int(x)
 		}
 	}
 }

@@ -57,7 +57,7 @@ func TestDeckSizes(t *testing.T) {
 		deck := ismg.NewDeck(1, ismg.DeckSpec{Block: size, NoReceipt: size/2 + 1}, nil)
 		n := 0
 		for i := range size {
-			if deck.Fate(uint64(i), 0).Card == ismg.NoReceipt { //nolint:gosec // small
+			if deck.Fate(uint64(i), 0).Card == ismg.NoReceipt {
 				n++
 			}
 		}

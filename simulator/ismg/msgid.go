@@ -34,18 +34,18 @@ func (s *idSource) reserve(now int64, n int) uint64 {
 	switch {
 	case second > s.second:
 		s.start(second)
-	case s.used+uint64(n) > idsPerSecond: //nolint:gosec // a number of recipients
+	case s.used+uint64(n) > idsPerSecond:
 		s.start(s.second + 1)
 	}
 	id := s.prefix | s.used
-	s.used += uint64(n) //nolint:gosec // a number of recipients
+	s.used += uint64(n)
 	return id
 }
 
 func (s *idSource) start(second int64) {
 	s.second, s.used = second, 0
 	t := time.Unix(second, 0).In(shanghai)
-	field := func(v, shift int) uint64 { return uint64(v) << shift } //nolint:gosec // fields of a date
+	field := func(v, shift int) uint64 { return uint64(v) << shift }
 	s.prefix = field(int(t.Month()), 60) | field(t.Day(), 55) | field(t.Hour(), 50) |
 		field(t.Minute(), 44) | field(t.Second(), 38) | s.gateway<<16
 }

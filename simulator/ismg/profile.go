@@ -166,27 +166,27 @@ type Fault struct {
 	Problem string
 }
 
-func (f Fault) Error() string { return f.Path + ": " + f.Problem }
+func (f Fault) String() string { return f.Path + ": " + f.Problem }
 
-// Faults is every impossible value of a profile.
-type Faults []Fault
+// FaultsError is every impossible value of a profile.
+type FaultsError []Fault
 
-func (f Faults) Error() string {
+func (f FaultsError) Error() string {
 	lines := make([]string, len(f))
 	for i := range f {
-		lines[i] = f[i].Error()
+		lines[i] = f[i].String()
 	}
 	return strings.Join(lines, "; ")
 }
 
-func (f *Faults) add(path, format string, args ...any) {
+func (f *FaultsError) add(path, format string, args ...any) {
 	*f = append(*f, Fault{Path: path, Problem: fmt.Sprintf(format, args...)})
 }
 
 // Validate returns every impossible value, in the order of the fields; nil
 // when there is none.
-func (p *Profile) Validate() Faults {
-	var f Faults
+func (p *Profile) Validate() FaultsError {
+	var f FaultsError
 	if len(p.Accounts) == 0 {
 		f.add("accounts", "at least one account is needed")
 	}
@@ -203,7 +203,7 @@ func (p *Profile) Validate() Faults {
 	return f
 }
 
-func (a *Account) validate(path string, f *Faults) {
+func (a *Account) validate(path string, f *FaultsError) {
 	if len(a.ID) == 0 || len(a.ID) > 6 {
 		f.add(path+".id", "%q must have 1 to 6 octets", a.ID)
 	}
@@ -230,13 +230,13 @@ func (a *Account) validate(path string, f *Faults) {
 }
 
 // Validate returns every impossible value, with paths that start with path.
-func (b *Behaviour) Validate(path string) Faults {
-	var f Faults
+func (b *Behaviour) Validate(path string) FaultsError {
+	var f FaultsError
 	b.validate(path, &f)
 	return f
 }
 
-func (b *Behaviour) validate(path string, f *Faults) {
+func (b *Behaviour) validate(path string, f *FaultsError) {
 	b.SubmitRTT.validate(path+".submit_rtt", f)
 	b.Deck.validate(path+".deck", f)
 	b.ReceiptDelay.validate(path+".receipt_delay", f)
@@ -245,7 +245,7 @@ func (b *Behaviour) validate(path string, f *Faults) {
 	}
 }
 
-func (d *Dist) validate(path string, f *Faults) {
+func (d *Dist) validate(path string, f *FaultsError) {
 	for _, v := range []struct {
 		name  string
 		value time.Duration
@@ -278,7 +278,7 @@ func (d *Dist) validate(path string, f *Faults) {
 	}
 }
 
-func (d *DeckSpec) validate(path string, f *Faults) {
+func (d *DeckSpec) validate(path string, f *FaultsError) {
 	if d.Block < 0 || d.Block > maxBlock {
 		f.add(path+".block", "%d is not in 0…%d", d.Block, maxBlock)
 	}
@@ -304,7 +304,7 @@ func (d *DeckSpec) validate(path string, f *Faults) {
 	}
 }
 
-func (t *Timers) validate(path string, f *Faults) {
+func (t *Timers) validate(path string, f *FaultsError) {
 	for _, v := range []struct {
 		name  string
 		value time.Duration

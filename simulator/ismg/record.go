@@ -135,7 +135,8 @@ type Conn struct {
 	Reason       string // why it closed
 	Silent       int64  // when it fell silent; 0: it did not
 	Submits      int
-	InFlight     int // unanswered SUBMITs now
+	InFlight     int // unanswered SUBMITs now; 0 after its end
+	Lost         int // unanswered SUBMITs at its end
 	InFlightPeak int
 	DeliverPeak  int // most unanswered DELIVERs
 	ActiveTests  int // received
@@ -215,6 +216,37 @@ func (s *Server) Record() Record {
 	r.Violations = slices.Clone(s.violations)
 	s.mu.Unlock()
 	return r
+}
+
+// Counts is a cheap view of one account's record, for progress, rates and
+// drains.
+type Counts struct {
+	Account  string
+	Live     int // connections
+	Submits  int // one per recipient
+	Accepted int
+	Refused  int
+	InFlight int // unanswered SUBMITs on live connections
+	Reports  int // planned so far; those of unanswered SUBMITs come later
+	Uplinks  int
+	Acked    int // reports and uplinks acknowledged
+	Homeless int // DELIVERs that wait for a login
+}
+
+// Counts returns the counters of every account, in the profile's order.
+func (s *Server) Counts() []Counts {
+	list := make([]Counts, 0, len(s.accounts))
+	for _, a := range s.accounts {
+		a.mu.Lock()
+		n := a.counts
+		n.Account, n.Live, n.Homeless = a.spec.ID, len(a.live), a.orphans.Len()
+		for _, c := range a.live {
+			n.InFlight += len(c.inflight)
+		}
+		a.mu.Unlock()
+		list = append(list, n)
+	}
+	return list
 }
 
 // StatementHeader is the first line of the daily statement.

@@ -62,7 +62,7 @@ type attemptKey struct {
 	part uint8
 }
 
-// New returns a server of the profile's accounts, or Faults.
+// New returns a server of the profile's accounts, or a FaultsError.
 func New(p Profile, clock *simclock.Clock, o Options) (*Server, error) {
 	if f := p.Validate(); len(f) > 0 {
 		return nil, f

@@ -517,7 +517,7 @@ func TestUnacknowledgedDeliver(t *testing.T) {
 	_, one, _ := first.report()
 	_, two, _ := first.report()
 	second := dial(t, addr, 0x30).loggedIn()
-	if err := s.Cut(s.Live()[0].ID, ismg.RST); err != nil {
+	if _, err := s.Cut(s.Live()[0].ID, ismg.RST); err != nil {
 		t.Fatal(err)
 	}
 	f, three, r := second.report()

@@ -289,7 +289,7 @@ func (l *link) handle(f wire.Frame) (reason string) {
 
 // raw queues a whole frame in front of everything else.
 func (l *link) raw(command, seq uint32, body []byte) {
-	l.urgent = binary.BigEndian.AppendUint32(l.urgent, uint32(12+len(body))) //nolint:gosec // a few octets
+	l.urgent = binary.BigEndian.AppendUint32(l.urgent, uint32(12+len(body)))
 	l.urgent = binary.BigEndian.AppendUint32(l.urgent, command)
 	l.urgent = binary.BigEndian.AppendUint32(l.urgent, seq)
 	l.urgent = append(l.urgent, body...)
@@ -480,19 +480,19 @@ func (l *link) wrote(n int, at int64) {
 
 // putBack returns messages that did not leave to the head of their queues.
 func (l *link) putBack(ops []*op) {
-	var any, pinned []*op
+	var free, pinned []*op
 	for _, o := range ops {
 		o.Slot, o.Conn, o.Seq = 0, 0, 0
 		l.c.move(o, Waiting)
 		if o.msg.Conn > 0 {
 			pinned = append(pinned, o)
 		} else {
-			any = append(any, o)
+			free = append(free, o)
 		}
 	}
 	l.c.pinned[l.index].unshift(pinned)
-	l.c.waiting.unshift(any)
-	if len(any) > 0 && !l.c.ended {
+	l.c.waiting.unshift(free)
+	if len(free) > 0 && !l.c.ended {
 		for _, other := range l.c.links {
 			if other != nil && other != l {
 				other.refill(l.c.clock.Now())

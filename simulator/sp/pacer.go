@@ -51,7 +51,7 @@ func Even(n int, hold time.Duration) []int64 {
 // process of which the count is known: sorted uniforms. The same seed gives the
 // same times.
 func Poisson(seed uint64, n int, hold time.Duration) []int64 {
-	rng := rand.New(rand.NewPCG(seed, uint64(n))) //nolint:gosec // arrivals, not secrets
+	rng := rand.New(rand.NewPCG(seed, uint64(n)))
 	due := make([]int64, n)
 	for i := range due {
 		due[i] = rng.Int64N(max(int64(hold), 1))

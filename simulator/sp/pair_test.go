@@ -41,16 +41,16 @@ func profile() ismg.Profile {
 
 // start runs a supplier of p, and a customer of cfg whose empty fields are
 // filled in, until the test ends.
-func start(t testing.TB, p ismg.Profile, o ismg.Options, cfg sp.Config) *pair {
-	t.Helper()
+func start(tb testing.TB, p ismg.Profile, o ismg.Options, cfg sp.Config) *pair {
+	tb.Helper()
 	clock := simclock.New()
 	supplier, err := ismg.New(p, clock, o)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	cfg.Addr = ln.Addr().String()
 	if cfg.ID == "" {
@@ -58,22 +58,22 @@ func start(t testing.TB, p ismg.Profile, o ismg.Options, cfg sp.Config) *pair {
 	}
 	customer, err := sp.New(cfg, clock)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	up, stopSupplier := context.WithCancel(context.Background())
 	run, stopCustomer := context.WithCancel(context.Background())
 	var suppliers, customers sync.WaitGroup
 	suppliers.Go(func() {
 		if err := supplier.Serve(up, ln); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
 	customers.Go(func() {
 		if err := customer.Run(run); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		stopCustomer()
 		customers.Wait()
 		stopSupplier()
@@ -82,10 +82,10 @@ func start(t testing.TB, p ismg.Profile, o ismg.Options, cfg sp.Config) *pair {
 	return &pair{clock: clock, supplier: supplier, customer: customer, addr: cfg.Addr}
 }
 
-func limit(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(context.Background(), 30*time.Second, fmt.Errorf("%s took too long", t.Name()))
-	t.Cleanup(cancel)
+func limit(tb testing.TB) context.Context {
+	tb.Helper()
+	ctx, cancel := context.WithTimeoutCause(context.Background(), 30*time.Second, fmt.Errorf("%s took too long", tb.Name()))
+	tb.Cleanup(cancel)
 	return ctx
 }
 
@@ -94,7 +94,7 @@ func messages(n int, hold time.Duration) []sp.Message {
 	due := sp.Even(n, hold)
 	list := make([]sp.Message, n)
 	for i := range list {
-		key := firstKey + uint64(i) //nolint:gosec // small
+		key := firstKey + uint64(i)
 		list[i] = sp.Message{
 			Due: due[i], Key: key, Number: fmt.Sprint(key), Content: []byte("hello"), Registered: 1, SrcID: "10690001",
 		}
@@ -103,41 +103,41 @@ func messages(n int, hold time.Duration) []sp.Message {
 }
 
 // send fires the messages now and waits until all are answered or given up.
-func (p *pair) send(ctx context.Context, t testing.TB, list []sp.Message) {
-	t.Helper()
+func (p *pair) send(ctx context.Context, tb testing.TB, list []sp.Message) {
+	tb.Helper()
 	if err := p.customer.Send(ctx, list, p.clock.Now()); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if err := p.customer.Drain(ctx); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
 // receipts waits until n receipts are there.
-func (p *pair) receipts(ctx context.Context, t testing.TB, n int) {
-	t.Helper()
+func (p *pair) receipts(ctx context.Context, tb testing.TB, n int) {
+	tb.Helper()
 	if err := p.customer.Wait(ctx, func(c sp.Counts) bool { return c.Receipts >= n }); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
-func (p *pair) ready(ctx context.Context, t testing.TB, n int) {
-	t.Helper()
+func (p *pair) ready(ctx context.Context, tb testing.TB, n int) {
+	tb.Helper()
 	if err := p.customer.Ready(ctx, n); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
 // eventually polls the supplier, which has nothing to wait on.
-func eventually(ctx context.Context, t testing.TB, what string, ok func() bool) {
-	t.Helper()
+func eventually(ctx context.Context, tb testing.TB, what string, ok func() bool) {
+	tb.Helper()
 	ticker := time.NewTicker(time.Millisecond)
 	defer ticker.Stop()
 	for !ok() {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			t.Fatalf("never: %s", what)
+			tb.Fatalf("never: %s", what)
 		}
 	}
 }
@@ -278,7 +278,7 @@ func TestSecondAttempt(t *testing.T) {
 	pr.ready(ctx, t, 2)
 	pr.send(ctx, t, second)
 	for i, s := range pr.customer.Record().Sent {
-		if want := uint32(8 * (1 - i/20)); s.Result != want { //nolint:gosec // 0 or 8
+		if want := uint32(8 * (1 - i/20)); s.Result != want {
 			t.Errorf("message %d: result %d, want %d", i, s.Result, want)
 		}
 	}
@@ -302,7 +302,7 @@ func TestFatesSurviveCuts(t *testing.T) {
 				t.Errorf("cut %d: %v, %d live", i, err, len(live))
 				return
 			}
-			if err := pr.supplier.Cut(live[0].ID, how); err != nil {
+			if _, err := pr.supplier.Cut(live[0].ID, how); err != nil {
 				t.Error(err)
 			}
 		}
@@ -620,11 +620,9 @@ func TestCuts(t *testing.T) {
 			}
 			eventually(ctx, t, "all received", func() bool { return len(pr.supplier.Record().Submits) == n })
 			victim := pr.supplier.Live()[0]
-			if victim.InFlight != n/2 {
-				t.Fatalf("%d outstanding at the cut, want %d", victim.InFlight, n/2)
-			}
-			if err := pr.supplier.Cut(victim.ID, how); err != nil {
-				t.Fatal(err)
+			was, err := pr.supplier.Cut(victim.ID, how)
+			if err != nil || was.InFlight != n/2 {
+				t.Fatalf("%d outstanding at the cut, want %d; %v", was.InFlight, n/2, err)
 			}
 			if live := pr.supplier.Live(); len(live) != 1 {
 				t.Fatalf("%d live after the cut", len(live))
@@ -642,6 +640,12 @@ func TestCuts(t *testing.T) {
 				t.Errorf("counts %+v", c)
 			}
 			r := pr.supplier.Record()
+			if r.Conns[0].Lost+r.Conns[1].Lost != n/2 {
+				t.Errorf("lost %d and %d, want %d in all", r.Conns[0].Lost, r.Conns[1].Lost, n/2)
+			}
+			if got := pr.supplier.Counts()[0]; got.Submits != n || got.Accepted != n || got.Reports != n || got.Live != 1 {
+				t.Errorf("supplier's counts %+v", got)
+			}
 			if len(r.Submits) != n {
 				t.Errorf("%d submits, want %d: something was sent again", len(r.Submits), n)
 			}
@@ -655,7 +659,7 @@ func TestCuts(t *testing.T) {
 				if before.Silent == 0 || before.Closed != 0 || before.BytesOut != victim.BytesOut {
 					t.Errorf("silent connection %+v, was %+v", before, victim)
 				}
-				if err := pr.supplier.Cut(victim.ID, ismg.RST); err != nil {
+				if _, err := pr.supplier.Cut(victim.ID, ismg.RST); err != nil {
 					t.Error(err)
 				}
 			}

@@ -15,6 +15,7 @@ import (
 	"net"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -71,29 +72,29 @@ type Problem struct {
 	Text         string
 }
 
-func (p Problem) Error() string {
+func (p Problem) String() string {
 	return fmt.Sprintf("%d:%d: %s", p.Line, p.Column, p.Text)
 }
 
-// Problems is every mistake in a file, in the order of their places.
-type Problems []Problem
+// ProblemsError is every mistake in a file, in the order of their places.
+type ProblemsError []Problem
 
-func (p Problems) Error() string {
+func (p ProblemsError) Error() string {
 	lines := make([]string, len(p))
 	for i := range p {
-		lines[i] = p[i].Error()
+		lines[i] = p[i].String()
 	}
 	return strings.Join(lines, "; ")
 }
 
-// Parse reads a file. Its error is Problems.
+// Parse reads a file. Its error is a ProblemsError.
 func Parse(data []byte) (File, error) {
 	var root yaml.Node
 	if err := yaml.Load(data, &root); err != nil {
 		return File{}, problems(err)
 	}
 	var f File
-	var found Problems
+	var found ProblemsError
 	if err := root.Load(&f, yaml.WithKnownFields()); err != nil {
 		found = problems(err)
 	}
@@ -101,7 +102,7 @@ func Parse(data []byte) (File, error) {
 	if len(found) == 0 { // values are judged once they are all read
 		for _, fault := range f.validate() {
 			line, column := locate(&root, fault.Path)
-			found = append(found, Problem{Line: line, Column: column, Text: fault.Error()})
+			found = append(found, Problem{Line: line, Column: column, Text: fault.String()})
 		}
 	}
 	if len(found) > 0 {
@@ -117,24 +118,24 @@ func Parse(data []byte) (File, error) {
 }
 
 // problems translates the errors of the YAML package, syntax and construction.
-func problems(err error) Problems {
+func problems(err error) ProblemsError {
 	if many, ok := errors.AsType[*yaml.LoadErrors](err); ok {
-		var p Problems
+		var p ProblemsError
 		for _, e := range many.Errors {
 			p = append(p, Problem{Line: e.Mark.Line, Column: e.Mark.Column, Text: e.Message})
 		}
 		return p
 	}
 	if e, ok := errors.AsType[*yaml.LoadError](err); ok {
-		return Problems{{Line: e.Mark.Line, Column: e.Mark.Column, Text: e.Message}}
+		return ProblemsError{{Line: e.Mark.Line, Column: e.Mark.Column, Text: e.Message}}
 	}
-	return Problems{{Text: err.Error()}}
+	return ProblemsError{{Text: err.Error()}}
 }
 
 var leadingZero = regexp.MustCompile(`^[-+]?0[0-9_]+$`)
 
 // octal finds plain numbers with a leading zero.
-func octal(n *yaml.Node) (found Problems) {
+func octal(n *yaml.Node) (found ProblemsError) {
 	if n.Kind == yaml.ScalarNode && n.Style == 0 && leadingZero.MatchString(n.Value) {
 		found = append(found, Problem{Line: n.Line, Column: n.Column, Text: "leading zero in " + n.Value})
 	}
@@ -175,7 +176,7 @@ func child(n *yaml.Node, step string) *yaml.Node {
 		}
 	case yaml.SequenceNode:
 		for i, item := range n.Content {
-			if fmt.Sprint(i) == step {
+			if strconv.Itoa(i) == step {
 				return item
 			}
 		}
@@ -184,8 +185,8 @@ func child(n *yaml.Node, step string) *yaml.Node {
 	return nil
 }
 
-func (f *File) validate() ismg.Faults {
-	var faults ismg.Faults
+func (f *File) validate() ismg.FaultsError {
+	var faults ismg.FaultsError
 	add := func(path, format string, args ...any) {
 		faults = append(faults, ismg.Fault{Path: path, Problem: fmt.Sprintf(format, args...)})
 	}
@@ -201,7 +202,7 @@ func (f *File) validate() ismg.Faults {
 	if f.Duration < 0 {
 		add("duration", "%s is negative", f.Duration)
 	}
-	faults = append(faults, f.Profile.Validate()...)
+	faults = append(faults, f.Validate()...)
 	for i := range f.Customers {
 		c := &f.Customers[i]
 		at := func(name string) string { return fmt.Sprintf("customers[%d].%s", i, name) }

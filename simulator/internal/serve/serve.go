@@ -147,7 +147,7 @@ func drive(ctx context.Context, client *sp.Client, c *profile.Customer, clock *s
 	}
 	messages := make([]sp.Message, n)
 	for i := range messages {
-		key := c.Numbers + uint64(i) //nolint:gosec // not negative
+		key := c.Numbers + uint64(i)
 		messages[i] = sp.Message{
 			Due: due[i], Key: key, Number: strconv.FormatUint(key, 10), Content: []byte(c.Text), Registered: 1, SrcID: c.SrcID,
 		}
@@ -157,7 +157,7 @@ func drive(ctx context.Context, client *sp.Client, c *profile.Customer, clock *s
 		err = client.Send(ctx, messages, clock.Now())
 	}
 	if ctx.Err() != nil {
-		return nil // the run is over; what was not sent is on record
+		err = nil // the run is over; what was not sent is on record
 	}
 	return err
 }

@@ -51,7 +51,7 @@ func one(t *testing.T, s string) wire.Frame {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := rd.Next(); err != io.EOF {
+	if _, err := rd.Next(); !errors.Is(err, io.EOF) {
 		t.Fatalf("behind the frame: %v, want EOF", err)
 	}
 	return f
@@ -169,7 +169,7 @@ func TestReaderCuts(t *testing.T) {
 			var commands []uint32
 			for {
 				f, err := rd.Next()
-				if err == io.EOF {
+				if errors.Is(err, io.EOF) {
 					break
 				}
 				if err != nil {
