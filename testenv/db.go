@@ -36,45 +36,45 @@ func Migrated(migrate Migration) {
 // DB returns the URL of a database of the test's own, a copy of a template
 // that the registered migration has made once in this binary. It is dropped,
 // with the sessions in it, at the end of the test.
-func DB(t testing.TB) string {
-	t.Helper()
+func DB(tb testing.TB) string {
+	tb.Helper()
 	shared.mu.Lock()
 	migrate := shared.migrate
 	shared.mu.Unlock()
 	if migrate == nil {
-		t.Fatal("testenv: no migration; TestMain must call testenv.Migrated before testenv.Main")
+		tb.Fatal("testenv: no migration; TestMain must call testenv.Migrated before testenv.Main")
 	}
-	return DBWith(t, migrate)
+	return DBWith(tb, migrate)
 }
 
 // DBWith is DB with a migration of its own; nil gives an empty database. The
 // template is made once per function value, so pass a named function, or the
 // same variable, rather than a closure made on the spot.
-func DBWith(t testing.TB, migrate Migration) string {
-	t.Helper()
+func DBWith(tb testing.TB, migrate Migration) string {
+	tb.Helper()
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
-	s := shared.start(t)
-	ctx, cancel := context.WithTimeout(t.Context(), stepLimit)
+	s := shared.start(tb)
+	ctx, cancel := context.WithTimeout(tb.Context(), stepLimit)
 	defer cancel()
 	from := ""
 	if migrate != nil {
 		tpl, err := shared.template(ctx, migrate)
 		if err != nil {
-			t.Fatalf("testenv: %v", err)
+			tb.Fatalf("testenv: %v", err)
 		}
 		from = tpl.name
 	}
 	name := databaseName()
 	url, err := s.CreateDatabase(ctx, name, from)
 	if err != nil {
-		t.Fatalf("testenv: %v", err)
+		tb.Fatalf("testenv: %v", err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), stepLimit) // t's is over by now
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), stepLimit) // tb's is over by now
 		defer cancel()
 		if err := s.DropDatabase(ctx, name); err != nil {
-			t.Errorf("testenv: %v", err)
+			tb.Errorf("testenv: %v", err)
 		}
 	})
 	return url

@@ -18,21 +18,21 @@ const leaseLimit = time.Hour
 // test's own until it ends. Channels of PUBLISH know no databases, and
 // FLUSHALL spares nobody: such tests take RedisServer. Database 0 keeps the
 // leases, since several test binaries may share a server given by URL.
-func Redis(t testing.TB) (addr string, db int) {
-	t.Helper()
-	addr = Stack(t).RedisAddr()
-	ctx, cancel := context.WithTimeout(t.Context(), stepLimit)
+func Redis(tb testing.TB) (addr string, db int) {
+	tb.Helper()
+	addr = Stack(tb).RedisAddr()
+	ctx, cancel := context.WithTimeout(tb.Context(), stepLimit)
 	defer cancel()
 	owner := rand.Text()
 	db, err := lease(ctx, addr, owner)
 	if err != nil {
-		t.Fatalf("testenv: lease a Redis database: %v", err)
+		tb.Fatalf("testenv: lease a Redis database: %v", err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), stepLimit) // t's is over by now
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), stepLimit) // tb's is over by now
 		defer cancel()
 		if err := release(ctx, addr, db); err != nil {
-			t.Errorf("testenv: release a Redis database: %v", err)
+			tb.Errorf("testenv: release a Redis database: %v", err)
 		}
 	})
 	return addr, db

@@ -57,23 +57,23 @@ func (r runner) Run() int {
 // Stack is the binary's stack, started by the first call; the test fails when
 // there is none to be had. Its servers are shared by every test of the binary:
 // take PostgresServer or RedisServer for one to break.
-func Stack(t testing.TB) *stack.Stack {
-	t.Helper()
+func Stack(tb testing.TB) *stack.Stack {
+	tb.Helper()
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
-	return shared.start(t)
+	return shared.start(tb)
 }
 
 // start is called with the lock held.
-func (e *env) start(t testing.TB) *stack.Stack {
-	t.Helper()
+func (e *env) start(tb testing.TB) *stack.Stack {
+	tb.Helper()
 	if e.stack == nil && e.err == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), startLimit) // outlives the test
 		defer cancel()
 		e.stack, e.err = stack.Start(ctx, stack.Options{})
 	}
 	if e.err != nil {
-		t.Fatalf("testenv: %v", e.err)
+		tb.Fatalf("testenv: %v", e.err)
 	}
 	return e.stack
 }
@@ -90,30 +90,30 @@ func (e *env) close() error {
 // PostgresServer starts a PostgreSQL of the test's own, to kill, freeze or
 // restart. It runs as a process whatever the shared stack runs on, and is
 // stopped at the end of the test.
-func PostgresServer(t testing.TB) *stack.Process {
-	t.Helper()
-	return server(t, stack.StartPostgres)
+func PostgresServer(tb testing.TB) *stack.Process {
+	tb.Helper()
+	return server(tb, stack.StartPostgres)
 }
 
 // RedisServer starts a Redis of the test's own, to kill, freeze or restart.
 // It runs as a process whatever the shared stack runs on, and is stopped at
 // the end of the test.
-func RedisServer(t testing.TB) *stack.Process {
-	t.Helper()
-	return server(t, stack.StartRedis)
+func RedisServer(tb testing.TB) *stack.Process {
+	tb.Helper()
+	return server(tb, stack.StartRedis)
 }
 
-func server(t testing.TB, start func(context.Context, stack.Options) (*stack.Process, error)) *stack.Process {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), stepLimit)
+func server(tb testing.TB, start func(context.Context, stack.Options) (*stack.Process, error)) *stack.Process {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), stepLimit)
 	defer cancel()
 	p, err := start(ctx, stack.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		t.Fatalf("testenv: %v; `make setup` installs what is missing", err)
+		tb.Fatalf("testenv: %v; `make setup` installs what is missing", err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := p.Close(); err != nil {
-			t.Errorf("testenv: %v", err)
+			tb.Errorf("testenv: %v", err)
 		}
 	})
 	return p

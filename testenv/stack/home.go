@@ -123,7 +123,7 @@ func newHome(base string, log *slog.Logger) (*home, error) {
 // command builds a child that runs as the unprivileged user, leads its own
 // process group and dies with this program.
 func (h *home) command(path string, args ...string) *exec.Cmd {
-	cmd := exec.Command(path, args...) //nolint:gosec,noctx // the binaries found by lookup; a server outlives the context it was started under
+	cmd := exec.Command(path, args...) //nolint:noctx // a server outlives the context it was started under
 	cmd.Dir = h.dir
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC", "HOME=" + h.dir}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: h.cred}
@@ -255,7 +255,7 @@ func byVersion(a, b string) int {
 // tail returns the end of a server's log for an error message.
 func tail(path string) string {
 	const limit = 2000
-	data, err := os.ReadFile(path) //nolint:gosec // a file this package made
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return ""
 	}

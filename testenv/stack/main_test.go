@@ -113,7 +113,7 @@ func eventually(t *testing.T, what string, f func() bool) {
 // openDir is a directory that an unprivileged user can reach, unlike TempDir.
 func openDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "stack-test-*")
+	dir, err := os.MkdirTemp("", "stack-test-*") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
 	}

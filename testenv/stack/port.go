@@ -25,7 +25,7 @@ func freePort(ctx context.Context) (int, error) {
 	for range portTries {
 		port := 0
 		if low > firstPort {
-			port = firstPort + rand.IntN(low-firstPort) //nolint:gosec // not a secret
+			port = firstPort + rand.IntN(low-firstPort)
 		}
 		l, err := lc.Listen(ctx, "tcp4", net.JoinHostPort(loopback, strconv.Itoa(port)))
 		if err != nil {

@@ -79,7 +79,7 @@ func StartPostgres(ctx context.Context, o Options) (*Process, error) {
 		},
 	}
 	if err := p.first(ctx); err != nil {
-		return nil, errors.Join(err, p.Close())
+		return nil, errors.Join(err, p.Close()) //nolint:contextcheck // ctx may be over, the server must go
 	}
 	return p, nil
 }

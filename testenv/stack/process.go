@@ -177,11 +177,15 @@ func (p *Process) kill(r *running) error {
 		return err
 	}
 	<-r.done
-	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
-	defer cancel()
-	for _, child := range children {
-		if err := poll(ctx, func() bool { return ended(child) }); err != nil {
-			return fmt.Errorf("process %d does not end: %w", child, err)
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	limit := time.NewTimer(stopLimit)
+	defer limit.Stop()
+	for !allEnded(children) {
+		select {
+		case <-limit.C:
+			return fmt.Errorf("processes %v do not end", children)
+		case <-tick.C:
 		}
 	}
 	return nil
@@ -382,10 +386,14 @@ func descendants(pid int) []int {
 	return all
 }
 
-// ended tells whether a process is gone or only waits to be reaped.
-func ended(pid int) bool {
-	state, _, err := procStat(pid)
-	return err != nil || state == "Z" || state == "X"
+// allEnded tells whether every process is gone or only waits to be reaped.
+func allEnded(pids []int) bool {
+	for _, pid := range pids {
+		if state, _, err := procStat(pid); err == nil && state != "Z" && state != "X" {
+			return false
+		}
+	}
+	return true
 }
 
 // procStat reads a process's state letter and its parent. The name before

@@ -58,6 +58,9 @@ func TestPostgresKillTakesEverySessionAndWorker(t *testing.T) {
 		t.Fatalf("only %d processes known, want the session and several workers", len(pids))
 	}
 	main := p.PID()
+	if err := p.Freeze(); err != nil { // or the workers would end by themselves
+		t.Fatal(err)
+	}
 	if err := p.Kill(); err != nil {
 		t.Fatal(err)
 	}

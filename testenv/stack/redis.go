@@ -61,7 +61,7 @@ func StartRedis(ctx context.Context, o Options) (*Process, error) {
 		check: checkRedis,
 	}
 	if err := p.first(ctx); err != nil {
-		return nil, errors.Join(err, p.Close())
+		return nil, errors.Join(err, p.Close()) //nolint:contextcheck // ctx may be over, the server must go
 	}
 	return p, nil
 }

@@ -136,7 +136,7 @@ func startProcesses(ctx context.Context, o Options) (*Stack, error) {
 	}
 	p, err := StartPostgres(ctx, o)
 	if err != nil {
-		return nil, errors.Join(err, r.Close())
+		return nil, errors.Join(err, r.Close()) //nolint:contextcheck // ctx may be over, the server must go
 	}
 	return &Stack{
 		provisioner: ModeProcesses,
