@@ -1,40 +1,23 @@
 package cmpp
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // decoder reads fields from the front of a body. The first error sticks: later reads return zero values, so a Decode
 // method reads like the table in the specification and looks at the error once.
 //
-// Text fields are noted while reading and copied by finish, all into one allocation that holds nothing but text: messages
-// are kept for a while, and padding and content would be two thirds of what they keep.
+// The first text field copies the whole body once and every text is a part of that copy: one allocation a message, and no
+// bookkeeping per field. Content is not text and aliases the body.
 type decoder struct {
 	cmd  Command
 	body []byte
 	off  int
+	text string // the body as it was when the first text was read
 	err  *DecodeError
-
-	texts  [maxTexts]text // the first count are noted
-	count  int
-	list   []string // recipients, noted as well: list[i] is in the field at listAt + i·width
-	listAt int
-	width  int
-	octets int // of all noted texts
 }
-
-// text is a text field that is not empty: body[from:to], to be copied to dst.
-type text struct {
-	dst      *string
-	from, to int
-}
-
-// maxTexts is the largest number of single text fields in a message, that of SUBMIT.
-const maxTexts = 9
 
 // fail notes the first error and makes every later read fail.
 func (d *decoder) fail(field, detail string, result uint32) {
@@ -44,22 +27,10 @@ func (d *decoder) fail(field, detail string, result uint32) {
 	}
 }
 
-// finish copies the noted texts to their places, or returns the sticky error. Octets that are left over are accepted.
+// finish returns the sticky error. Octets that are left over are accepted.
 func (d *decoder) finish() error {
 	if d.err != nil {
 		return d.err
-	}
-	var all strings.Builder
-	all.Grow(d.octets)
-	for _, t := range d.texts[:d.count] {
-		all.Write(d.body[t.from:t.to])
-		*t.dst = all.String()[all.Len()-(t.to-t.from):]
-	}
-	for i := range d.list {
-		at := d.listAt + i*d.width
-		from, to := clean(d.body, at, at+d.width)
-		all.Write(d.body[from:to])
-		d.list[i] = all.String()[all.Len()-(to-from):]
 	}
 	return nil
 }
@@ -121,28 +92,28 @@ func (d *decoder) digest(field string) (sum [16]byte) {
 	return sum
 }
 
-// str reads a text field of n octets into dst, which is set by finish.
-func (d *decoder) str(field string, n int, dst *string) {
+// str reads a text field of n octets.
+func (d *decoder) str(field string, n int) string {
 	if !d.need(field, n) {
-		return
+		return ""
 	}
-	from, to := clean(d.body, d.off, d.off+n)
+	from := d.off
 	d.off += n
-	if from == to {
-		*dst = ""
-		return
+	if n == 0 || d.body[from] == 0 {
+		return ""
 	}
-	d.texts[d.count] = text{dst, from, to}
-	d.count++
-	d.octets += to - from
+	if d.text == "" {
+		d.text = string(d.body)
+	}
+	return clean(d.text[from:d.off])
 }
 
 // tail reads the last text field of a message: up to n octets, fewer if the peer sent fewer.
-func (d *decoder) tail(field string, n int, dst *string) {
-	d.str(field, min(n, d.left()), dst)
+func (d *decoder) tail(field string, n int) string {
+	return d.str(field, min(n, d.left()))
 }
 
-// strs reads a count octet and as many text fields of width octets into the array behind list; they are set by finish.
+// strs reads a count octet and as many text fields of width octets into the array behind list.
 func (d *decoder) strs(field string, width int, list []string) []string {
 	list = list[:0]
 	n := int(d.u8(field))
@@ -150,12 +121,9 @@ func (d *decoder) strs(field string, width int, list []string) []string {
 		d.fail(field, fmt.Sprintf("%d fields of %d octets promised, %d octets left", n, width, d.left()), resultLength)
 		return list
 	}
-	list = slices.Grow(list, n)[:n]
-	d.list, d.listAt, d.width = list, d.off, width
+	list = slices.Grow(list, n)
 	for range n {
-		from, to := clean(d.body, d.off, d.off+width)
-		d.octets += to - from
-		d.off += width
+		list = append(list, d.str(field, width))
 	}
 	return list
 }
@@ -175,20 +143,19 @@ func (d *decoder) content() []byte {
 	return b
 }
 
-// clean returns which part of the field b[from:to] is its text: it ends at the first zero octet, and the spaces some peers
-// pad with do not count.
-func clean(b []byte, from, to int) (int, int) {
-	if from == to || b[from] == 0 {
-		return from, from
+// clean is the text of a field: it ends at the first zero octet, and the spaces some peers pad with do not count.
+func clean(s string) string {
+	for i := range len(s) {
+		if s[i] == 0 {
+			s = s[:i]
+			break
+		}
 	}
-	if i := bytes.IndexByte(b[from:to], 0); i >= 0 {
-		to = from + i
+	for s != "" && s[0] == ' ' {
+		s = s[1:]
 	}
-	for from < to && b[from] == ' ' {
-		from++
+	for s != "" && s[len(s)-1] == ' ' {
+		s = s[:len(s)-1]
 	}
-	for from < to && b[to-1] == ' ' {
-		to--
-	}
-	return from, to
+	return s
 }

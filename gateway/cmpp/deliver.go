@@ -42,18 +42,18 @@ func (p *Deliver) Append(dst []byte, v Version, seq uint32) ([]byte, error) {
 func (p *Deliver) Decode(body []byte, v Version) error {
 	d := decoder{cmd: CmdDeliver, body: body}
 	p.MsgID = d.msgID()
-	d.str("Dest_Id", 21, &p.DestID)
-	d.str("Service_Id", 10, &p.ServiceID)
+	p.DestID = d.str("Dest_Id", 21)
+	p.ServiceID = d.str("Service_Id", 10)
 	p.TPPID = d.u8("TP_pid")
 	p.TPUDHI = d.u8("TP_udhi")
 	p.MsgFmt = d.u8("Msg_Fmt")
-	d.str("Src_terminal_Id", v.pick(21, 32), &p.SrcTerminalID)
+	p.SrcTerminalID = d.str("Src_terminal_Id", v.pick(21, 32))
 	p.SrcTerminalType = 0
 	if v.Wide() {
 		p.SrcTerminalType = d.u8("Src_terminal_type")
 	}
 	p.RegisteredDelivery = d.u8("Registered_Delivery")
 	p.MsgContent = d.content()
-	d.tail(tailName(v, "Reserved"), v.pick(8, 20), &p.LinkID)
+	p.LinkID = d.tail(tailName(v, "Reserved"), v.pick(8, 20))
 	return d.finish()
 }

@@ -24,9 +24,9 @@ func (p *Query) Append(dst []byte, _ Version, seq uint32) ([]byte, error) {
 // Decode implements [PDU]. Reserve may be short or missing in the frame.
 func (p *Query) Decode(body []byte, _ Version) error {
 	d := decoder{cmd: CmdQuery, body: body}
-	d.str("Time", 8, &p.Time)
+	p.Time = d.str("Time", 8)
 	p.QueryType = d.u8("Query_Type")
-	d.str("Query_Code", 10, &p.QueryCode)
-	d.tail("Reserve", 8, &p.Reserve)
+	p.QueryCode = d.str("Query_Code", 10)
+	p.Reserve = d.tail("Reserve", 8)
 	return d.finish()
 }

@@ -38,9 +38,9 @@ func (p *QueryResp) Append(dst []byte, _ Version, seq uint32) ([]byte, error) {
 // Decode implements [PDU].
 func (p *QueryResp) Decode(body []byte, _ Version) error {
 	d := decoder{cmd: CmdQueryResp, body: body}
-	d.str("Time", 8, &p.Time)
+	p.Time = d.str("Time", 8)
 	p.QueryType = d.u8("Query_Type")
-	d.str("Query_Code", 10, &p.QueryCode)
+	p.QueryCode = d.str("Query_Code", 10)
 	p.MTTLMsg = d.u32("MT_TLMsg")
 	p.MTTLUsr = d.u32("MT_Tlusr")
 	p.MTScs = d.u32("MT_Scs")

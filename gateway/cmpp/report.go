@@ -52,10 +52,7 @@ func ParseReport(content []byte) (Report, error) {
 		}
 	}
 	all := string(content)
-	cut := func(at, width int) string {
-		from, to := clean(content, at, at+width)
-		return all[from:to]
-	}
+	cut := func(at, width int) string { return clean(all[at : at+width]) }
 	r := Report{
 		MsgID:      MsgID(binary.BigEndian.Uint64(content)),
 		Stat:       cut(8, 7),

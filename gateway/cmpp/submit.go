@@ -78,9 +78,9 @@ func (p *Submit) Decode(body []byte, v Version) error {
 	p.PkNumber = max(d.u8("Pk_number"), 1)
 	p.RegisteredDelivery = d.u8("Registered_Delivery")
 	p.MsgLevel = d.u8("Msg_level")
-	d.str("Service_Id", 10, &p.ServiceID)
+	p.ServiceID = d.str("Service_Id", 10)
 	p.FeeUserType = d.u8("Fee_UserType")
-	d.str("Fee_terminal_Id", number, &p.FeeTerminalID)
+	p.FeeTerminalID = d.str("Fee_terminal_Id", number)
 	p.FeeTerminalType = 0
 	if wide {
 		p.FeeTerminalType = d.u8("Fee_terminal_type")
@@ -88,24 +88,23 @@ func (p *Submit) Decode(body []byte, v Version) error {
 	p.TPPID = d.u8("TP_pId")
 	p.TPUDHI = d.u8("TP_udhi")
 	p.MsgFmt = d.u8("Msg_Fmt")
-	d.str("Msg_src", 6, &p.MsgSrc)
-	d.str("FeeType", 2, &p.FeeType)
-	d.str("FeeCode", 6, &p.FeeCode)
-	d.str("ValId_Time", 17, &p.ValidTime)
-	d.str("At_Time", 17, &p.AtTime)
-	d.str("Src_Id", 21, &p.SrcID)
+	p.MsgSrc = d.str("Msg_src", 6)
+	p.FeeType = d.str("FeeType", 2)
+	p.FeeCode = d.str("FeeCode", 6)
+	p.ValidTime = d.str("ValId_Time", 17)
+	p.AtTime = d.str("At_Time", 17)
+	p.SrcID = d.str("Src_Id", 21)
 	p.DestTerminalID = d.strs("DestUsr_tl", number, p.DestTerminalID)
 	p.DestTerminalType = 0
 	if wide {
 		p.DestTerminalType = d.u8("Dest_terminal_type")
 	}
 	p.MsgContent = d.content()
-	d.tail(tailName(v, "Reserve"), v.pick(8, 20), &p.LinkID)
-	err := d.finish()
-	if strings.Trim(p.FeeTerminalID, "0") == "" {
+	p.LinkID = d.tail(tailName(v, "Reserve"), v.pick(8, 20))
+	if p.FeeTerminalID != "" && strings.Trim(p.FeeTerminalID, "0") == "" {
 		p.FeeTerminalID = ""
 	}
-	return err
+	return d.finish()
 }
 
 // tailName is the name of the last field of SUBMIT and DELIVER: LinkID in the 3.0 layout, narrow before it.
