@@ -115,6 +115,9 @@ func (q *Queue) copier(ctx context.Context, l *lane) {
 			return
 		}
 		n, err := q.copyAll(ctx, l, checked)
+		if err != nil {
+			q.distrust()
+		}
 		if ctx.Err() != nil {
 			return
 		}
@@ -125,7 +128,6 @@ func (q *Queue) copier(ctx context.Context, l *lane) {
 		last = n
 		if err != nil {
 			q.m.copies.WithLabelValues("failed").Inc()
-			q.distrust()
 			if !wait(ctx, redisRetry) {
 				return
 			}
