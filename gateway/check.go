@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"cmppgateway/gateway/internal/admin"
@@ -58,9 +60,11 @@ func (p *program) checkPostgres(ctx context.Context, wrong wrongFunc) error {
 		return err
 	}
 	clock("postgres", asked, d.Clock, wrong)
-	for name, value := range map[string]string{"fsync": d.Fsync, "synchronous_commit": d.SynchronousCommit, "full_page_writes": d.FullPageWrites} {
-		if value != "on" {
-			wrong("postgres: %s is %s: a crash loses accepted messages and repeats dispatched ones; it must be on", name, value)
+	for _, s := range []struct{ name, value string }{
+		{"fsync", d.Fsync}, {"synchronous_commit", d.SynchronousCommit}, {"full_page_writes", d.FullPageWrites},
+	} {
+		if s.value != "on" {
+			wrong("postgres: %s is %s: a crash loses accepted messages and repeats dispatched ones; it must be on", s.name, s.value)
 		}
 	}
 	have, want, err := store.Version(ctx, p.config.Postgres.URL)
@@ -78,8 +82,14 @@ func (p *program) checkPostgres(ctx context.Context, wrong wrongFunc) error {
 	if len(missing) > 0 {
 		wrong("postgres: partitions %v are missing: run `gateway migrate`", missing)
 	}
-	if _, err := settings.Load(ctx, pools.Admin); err != nil {
-		wrong("postgres: %s", oneLine(err))
+	s, err := settings.Load(ctx, pools.Admin)
+	if err != nil {
+		return err
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.Applications)) {
+		if a := s.Applications[id]; a.Status == settings.Active && a.Price == 0 {
+			wrong("application %d (%s): price is 0: its messages would be sent for nothing", a.ID, a.Name)
+		}
 	}
 	return nil
 }
