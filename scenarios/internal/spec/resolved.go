@@ -1,0 +1,181 @@
+package spec
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"cmppgateway/simulator/ismg"
+)
+
+// Resolved is the scenario as a file of its own, with every default and
+// override in it: a run is repeated from it.
+func (s *Scenario) Resolved() ([]byte, error) {
+	m := &yaml.Node{Kind: yaml.MappingNode}
+	add := func(key string, v any) error { return put(m, key, v) }
+	carriers := &yaml.Node{Kind: yaml.MappingNode}
+	for _, c := range s.Carriers {
+		if err := put(carriers, c.Name, struct {
+			Prefixes []quoted `yaml:"prefixes,flow"`
+			Share    string   `yaml:"share"`
+		}{quotes(c.Prefixes), percent(c.Share)}); err != nil {
+			return nil, err
+		}
+	}
+	gateway := &yaml.Node{Kind: yaml.MappingNode}
+	if err := nest(gateway, s.Gateway); err != nil {
+		return nil, err
+	}
+	about := s.About
+	if about == "" {
+		about = s.Name
+	}
+	for _, section := range []struct {
+		key   string
+		value any
+	}{
+		{"about", about},
+		{"seed", s.Seed},
+		{"price", s.Price},
+		{"allow_zero_price", s.AllowZeroPrice},
+		{"limit", s.Limit},
+		{"content", map[string]any{"text": s.Content.Text, "units": s.Content.Units}},
+		{"carriers", carriers},
+		{"suppliers", map[string]any{
+			"per_carrier": s.Suppliers.PerCarrier, "connections": s.Suppliers.Connections, "window": s.Suppliers.Window,
+			"rate_limit": s.Suppliers.RateLimit, "response": s.Suppliers.Response,
+		}},
+		{"behaviour", behaviour(s.Behaviour)},
+		{"enterprises", enterprises(s.Enterprises)},
+		{"phases", phases(s.Phases)},
+		{"drain", map[string]any{"stable": s.Drain.Stable, "limit": s.Drain.Limit}},
+		{"gateway", gateway},
+		{"slo", objectives(s.SLO)},
+	} {
+		if err := add(section.key, section.value); err != nil {
+			return nil, err
+		}
+	}
+	return yaml.Marshal(map[string]any{"scenarios": map[string]any{s.Name: m}})
+}
+
+// quoted keeps a number that is text in quotes.
+type quoted string
+
+// MarshalYAML gives a quoted scalar.
+func (q quoted) MarshalYAML() (any, error) {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.DoubleQuotedStyle, Value: string(q)}, nil
+}
+
+func quotes(list []string) []quoted {
+	out := make([]quoted, len(list))
+	for i := range list {
+		out[i] = quoted(list[i])
+	}
+	return out
+}
+
+func percent(x float64) string { return strconv.FormatFloat(100*x, 'g', 12, 64) + "%" }
+
+func put(m *yaml.Node, key string, v any) error {
+	n, ok := v.(*yaml.Node)
+	if !ok {
+		n = &yaml.Node{}
+		if err := n.Encode(v); err != nil {
+			return fmt.Errorf("resolve %s: %w", key, err)
+		}
+	}
+	m.Content = append(m.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key}, n)
+	return nil
+}
+
+// Nested turns settings by path into nested maps.
+func Nested(settings map[string]any) map[string]any {
+	root := map[string]any{}
+	for path, v := range settings {
+		at := root
+		keys := strings.Split(path, ".")
+		for _, key := range keys[:len(keys)-1] {
+			next, ok := at[key].(map[string]any)
+			if !ok {
+				next = map[string]any{}
+				at[key] = next
+			}
+			at = next
+		}
+		at[keys[len(keys)-1]] = v
+	}
+	return root
+}
+
+func nest(m *yaml.Node, settings map[string]any) error {
+	return m.Encode(Nested(settings))
+}
+
+func behaviour(b ismg.Behaviour) map[string]any {
+	m := map[string]any{"submit_rtt": dist(b.SubmitRTT), "receipt_delay": dist(b.ReceiptDelay)}
+	if b.LateBy > 0 {
+		m["late_by"] = b.LateBy
+	}
+	deck := map[string]any{}
+	for key, n := range map[string]int{
+		"block": b.Deck.Block, "result_8_first": b.Deck.Result8First, "no_receipt": b.Deck.NoReceipt,
+		"receipt_early": b.Deck.ReceiptEarly, "receipt_twice": b.Deck.ReceiptTwice, "receipt_contradict": b.Deck.ReceiptContradict,
+		"receipt_elsewhere": b.Deck.ReceiptElsewhere, "resp_late": b.Deck.RespLate, "resp_twice": b.Deck.RespTwice,
+		"resp_silent": b.Deck.RespSilent, "resp_wrong_seq": b.Deck.RespWrongSeq,
+	} {
+		if n != 0 {
+			deck[key] = n
+		}
+	}
+	if len(b.Deck.Results) > 0 {
+		deck["results"] = b.Deck.Results
+	}
+	if len(b.Deck.ReceiptFailed) > 0 {
+		deck["receipt_failed"] = b.Deck.ReceiptFailed
+	}
+	m["deck"] = deck
+	return m
+}
+
+func dist(x ismg.Dist) map[string]any {
+	m := map[string]any{"dist": string(x.Kind)}
+	for key, d := range map[string]time.Duration{"value": x.Value, "p50": x.P50, "p99": x.P99, "min": x.Min, "max": x.Max} {
+		if d != 0 {
+			m[key] = d
+		}
+	}
+	return m
+}
+
+func enterprises(list []Enterprise) []map[string]any {
+	out := make([]map[string]any, len(list))
+	for i, e := range list {
+		out[i] = map[string]any{"id": e.ID, "tps": e.TPS, "connections": e.Connections, "window": e.Window, "balance": e.Balance}
+	}
+	return out
+}
+
+func phases(list []Phase) []map[string]any {
+	out := make([]map[string]any, len(list))
+	for i, p := range list {
+		out[i] = map[string]any{"name": p.Name, "hold": p.Hold, "measure": p.Measure, "scale": percent(p.Scale), "arrival": p.Arrival}
+	}
+	return out
+}
+
+func objectives(list []SLO) []map[string]any {
+	out := make([]map[string]any, len(list))
+	for i, o := range list {
+		out[i] = map[string]any{"metric": o.Metric}
+		if o.Max != nil {
+			out[i]["max"] = time.Duration(*o.Max * float64(time.Millisecond))
+		} else {
+			out[i]["min"] = *o.Min
+		}
+	}
+	return out
+}
