@@ -99,7 +99,7 @@ func (p *program) checkRedis(ctx context.Context, wrong wrongFunc) error {
 	if err != nil {
 		return err
 	}
-	defer rdb.Close() //nolint:errcheck // nothing was written
+	defer rdb.Close() // nothing was written
 	s, err := admin.Redis(ctx, rdb)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -66,7 +67,7 @@ func run(ctx, cut context.Context, args, environ []string, stdout, stderr io.Wri
 		return failed(stderr, code, err)
 	}
 	p := &program{ctx: ctx, cut: cut, stdout: stdout, stderr: stderr}
-	if _, ok := command.Selected().Target.Interface().(versionCommand); !ok {
+	if _, ok := reflect.TypeAssert[versionCommand](command.Selected().Target); !ok {
 		if p.config, err = config.Load(cli.Config, environ); err != nil {
 			return failed(stderr, exitUsage, err)
 		}
@@ -105,14 +106,13 @@ func failed(stderr io.Writer, code int, err error) int {
 	if err == nil {
 		return code
 	}
-	var faults config.Faults
-	if errors.As(err, &faults) {
+	if faults, ok := errors.AsType[config.FaultsError](err); ok {
 		for _, f := range faults {
-			fmt.Fprintln(stderr, "gateway:", f.Error()) //nolint:errcheck // nowhere else to say it
+			fmt.Fprintln(stderr, "gateway:", f) // nowhere else to say it
 		}
 		return code
 	}
-	fmt.Fprintln(stderr, "gateway:", oneLine(err)) //nolint:errcheck // nowhere else to say it
+	fmt.Fprintln(stderr, "gateway:", oneLine(err)) // nowhere else to say it
 	return code
 }
 

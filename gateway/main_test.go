@@ -65,7 +65,7 @@ func free(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // only its number is wanted
+	defer l.Close() // only its number is wanted
 	return l.Addr().String()
 }
 
@@ -197,10 +197,10 @@ func checks(t *testing.T, gw binary) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer pg.Close() //nolint:errcheck // the test is over
+	defer pg.Close() // the test is over
 	rd := testenv.RedisServer(t)
 	rdb := redis.NewClient(&redis.Options{Addr: rd.Addr()})
-	defer rdb.Close() //nolint:errcheck // the test is over
+	defer rdb.Close() // the test is over
 	if err := rdb.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +215,7 @@ func checks(t *testing.T, gw binary) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(context.Background()) //nolint:errcheck // the test is over
+	defer conn.Close(context.Background()) // the test is over
 	for _, sql := range []string{
 		"ALTER TABLE receipt DETACH PARTITION receipt_" + time.Now().UTC().AddDate(0, 0, 3).Format("20060102"),
 		"INSERT INTO enterprise VALUES (1, 1, 'e')",
@@ -267,7 +267,7 @@ func seeds(t *testing.T, gw binary) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(context.Background()) //nolint:errcheck // the test is over
+	defer conn.Close(context.Background()) // the test is over
 	var held int
 	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM node_lease WHERE instance IS NOT NULL").Scan(&held); err != nil || held != 0 {
 		t.Errorf("%d node numbers still held, %v", held, err)
@@ -320,7 +320,7 @@ func (r *running) state(t *testing.T) (s observe.State, err error) {
 	if err != nil {
 		return s, err
 	}
-	defer resp.Body.Close() //nolint:errcheck // read below
+	defer resp.Body.Close() // read below
 	return s, json.NewDecoder(resp.Body).Decode(&s)
 }
 
@@ -421,7 +421,7 @@ func serves(t *testing.T, gw binary) {
 	if conn, err = pgx.Connect(t.Context(), pg.URL()); err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(context.Background()) //nolint:errcheck // the test is over
+	defer conn.Close(context.Background()) // the test is over
 	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM node_lease WHERE instance IS NOT NULL").Scan(&held); err != nil || held != 0 {
 		t.Errorf("%d node numbers held after a graceful stop, %v", held, err)
 	}
@@ -435,7 +435,7 @@ func occupiedPort(t *testing.T, gw binary) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // the test is over
+	defer l.Close() // the test is over
 	for _, section := range []string{"ADMIN", "CALLBACK", "INBOUND"} {
 		code, _, stderr := gw.run(t, append(env, "CMPPGW_"+section+"_LISTEN="+l.Addr().String()), "serve")
 		if code != 1 || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, strings.ToLower(section)) || !strings.Contains(stderr, "in use") {
@@ -464,7 +464,7 @@ func killed(t *testing.T, gw binary) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(context.Background()) //nolint:errcheck // the test is over
+	defer conn.Close(context.Background()) // the test is over
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	over := time.After(limit)

@@ -65,7 +65,7 @@ func (c *serveCommand) Run(p *program) (err error) {
 	if g.rdb, err = openRedis(p.config.Redis, log); err != nil {
 		return err
 	}
-	defer g.rdb.Close() //nolint:errcheck // nothing waits in it
+	defer g.rdb.Close() // nothing waits in it
 	g.registry.MustRegister(observe.Pools(g.pools))
 
 	err = g.start()

@@ -146,7 +146,7 @@ func (g *gateway) releaseNode(drained bool) error {
 func (g *gateway) instance() string {
 	name := g.config.Node.Name
 	if name == "" {
-		name, _ = os.Hostname() //nolint:errcheck // for people; '' serves
+		name, _ = os.Hostname() // for people; '' serves
 	}
 	return fmt.Sprintf("%s-%d-%d", name, g.node.Number, g.node.Epoch)
 }

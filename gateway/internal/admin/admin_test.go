@@ -67,7 +67,7 @@ func TestEffective(t *testing.T) {
 	t.Parallel()
 	addr, db := testenv.Redis(t)
 	rdb := redis.NewClient(&redis.Options{Addr: addr, DB: db})
-	defer rdb.Close() //nolint:errcheck // the test is over
+	defer rdb.Close() // the test is over
 	e, body := ask(t, rdb)
 	if len(e.Errors) > 0 {
 		t.Errorf("errors %v", e.Errors)
@@ -102,7 +102,7 @@ func TestEffective(t *testing.T) {
 func TestEffectiveThroughAnOutage(t *testing.T) {
 	t.Parallel()
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, DialerRetries: 1})
-	defer rdb.Close() //nolint:errcheck // the test is over
+	defer rdb.Close() // the test is over
 	e, _ := ask(t, rdb)
 	if len(e.Errors) != 1 || !strings.Contains(e.Errors[0], "redis") || e.Settings.Version != 1 {
 		t.Errorf("answer %+v", e)

@@ -43,7 +43,7 @@ func TestExampleHoldsEverySettingAtItsDefault(t *testing.T) {
 	// Every line is there: a file with each key changed to one that does not exist has as many faults as settings.
 	broken := strings.NewReplacer(": ", "_x: ", ":\n", ":\n").Replace(string(text))
 	_, err = config.Load(write(t, sectionsBack(broken)), databaseOnly)
-	var faults config.Faults
+	var faults config.FaultsError
 	if !errors.As(err, &faults) || len(faults) != leaves(reflect.TypeFor[config.Config]()) {
 		t.Errorf("example sets %d settings, there are %d:\n%v", len(faults), leaves(reflect.TypeFor[config.Config]()), err)
 	}
@@ -61,8 +61,8 @@ func sectionsBack(yaml string) string {
 }
 
 func leaves(t reflect.Type) (n int) {
-	for i := range t.NumField() {
-		if f := t.Field(i).Type; f.Kind() == reflect.Struct {
+	for f := range t.Fields() {
+		if f := f.Type; f.Kind() == reflect.Struct {
 			n += leaves(f)
 		} else {
 			n++
@@ -75,8 +75,7 @@ func TestEverySettingSaysWhatIsAllowed(t *testing.T) {
 	t.Parallel()
 	var walk func(reflect.Type)
 	walk = func(typ reflect.Type) {
-		for i := range typ.NumField() {
-			f := typ.Field(i)
+		for f := range typ.Fields() {
 			switch {
 			case f.Type.Kind() == reflect.Struct:
 				walk(f.Type)
@@ -131,7 +130,7 @@ func TestAllFaultsAtOnce(t *testing.T) {
 	t.Parallel()
 	path := write(t, "node:\n  lease: 1s\nworkflow:\n  workers: 0\n  nap: 3\nadmin:\n  listen: nowhere\n")
 	_, err := config.Load(path, []string{"CMPPGW_LOG_FORMAT=xml", "CMPPGW_NODE_LEASES=3s"})
-	var faults config.Faults
+	var faults config.FaultsError
 	if !errors.As(err, &faults) {
 		t.Fatalf("error %v, want faults", err)
 	}

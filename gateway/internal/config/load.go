@@ -13,7 +13,7 @@ import (
 )
 
 // Load reads the file at path ("" = none) and the environment (as of os.Environ) over the defaults and validates the
-// result. Faults in the configuration come as Faults, all at once; a file that cannot be read as another error.
+// result. FaultsError in the configuration come as FaultsError, all at once; a file that cannot be read as another error.
 //
 // Every setting is CMPPGW_<SECTION>_<FIELD> in the environment, such as CMPPGW_POSTGRES_POOLS_INBOX. DATABASE_URL, REDIS_URL,
 // REDIS_HOST and REDIS_PORT are understood too; the CMPPGW_ name wins. REDIS_HOST or REDIS_PORT alone override a redis.url
@@ -27,8 +27,7 @@ func Load(path string, environ []string) (Config, error) {
 	for _, f := range faults {
 		known[f.Path] = true
 	}
-	var more Faults
-	if errors.As(c.Validate(), &more) {
+	if more, ok := errors.AsType[FaultsError](c.Validate()); ok {
 		for _, f := range more {
 			if line, ok := lines[f.Path]; ok {
 				f.File, f.Line = path, line
@@ -46,7 +45,7 @@ func Load(path string, environ []string) (Config, error) {
 }
 
 // read returns the configuration and the line of each path that the file has the last word on.
-func read(path string, environ []string) (c Config, lines map[string]int, faults Faults, err error) {
+func read(path string, environ []string) (c Config, lines map[string]int, faults FaultsError, err error) {
 	c = Default()
 	byPath := make(map[string]field)
 	for _, f := range fields(&c) {
@@ -75,7 +74,7 @@ type reader struct {
 	file   string
 	fields map[string]field
 	lines  map[string]int
-	faults Faults
+	faults FaultsError
 }
 
 func (r *reader) fault(n *yaml.Node, path, value, want string) {
@@ -130,7 +129,7 @@ func (r *reader) section(path string) bool {
 }
 
 // environment applies the variables of environ and forgets the file's line of what they override.
-func environment(c *Config, byPath map[string]field, environ []string, lines map[string]int) (faults Faults) {
+func environment(c *Config, byPath map[string]field, environ []string, lines map[string]int) (faults FaultsError) {
 	vars := make(map[string]string)
 	for _, kv := range environ {
 		if k, v, ok := strings.Cut(kv, "="); ok {

@@ -20,8 +20,8 @@ type Fault struct {
 	Want  string
 }
 
-// Error is one line.
-func (f Fault) Error() string {
+// String is one line.
+func (f Fault) String() string {
 	var b strings.Builder
 	if f.File != "" {
 		fmt.Fprintf(&b, "%s:%d: ", f.File, f.Line)
@@ -34,21 +34,21 @@ func (f Fault) Error() string {
 	return b.String()
 }
 
-// Faults is every fault of a configuration.
-type Faults []Fault
+// FaultsError is every fault of a configuration.
+type FaultsError []Fault
 
 // Error is one line a fault.
-func (f Faults) Error() string {
+func (f FaultsError) Error() string {
 	lines := make([]string, len(f))
 	for i := range f {
-		lines[i] = f[i].Error()
+		lines[i] = f[i].String()
 	}
 	return strings.Join(lines, "\n")
 }
 
-// Validate reports every value out of its range and every pair of values that contradict each other, as Faults.
+// Validate reports every value out of its range and every pair of values that contradict each other, as FaultsError.
 func (c Config) Validate() error {
-	var faults Faults
+	var faults FaultsError
 	for _, f := range fields(&c) {
 		if want := f.check(); want != "" {
 			faults = append(faults, Fault{Path: f.path, Value: fmt.Sprint(f.shown()), Want: want})
@@ -101,7 +101,7 @@ func inRange[T cmp.Ordered](value, lo, hi string, parse func(string) (T, error))
 }
 
 // relations are the rules between two settings.
-func (c Config) relations() (faults Faults) {
+func (c Config) relations() (faults FaultsError) {
 	wrong := func(bad bool, path string, value any, want string) {
 		if bad {
 			faults = append(faults, Fault{Path: path, Value: fmt.Sprint(value), Want: want})

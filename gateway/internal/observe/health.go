@@ -95,5 +95,5 @@ func (h *Health) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.Ready {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
-	_ = json.NewEncoder(w).Encode(s) //nolint:errcheck // the caller is gone
+	_ = json.NewEncoder(w).Encode(s) // the caller is gone
 }

@@ -88,7 +88,7 @@ func get(t *testing.T, url, token string) (int, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // read below
+	defer resp.Body.Close() // read below
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)

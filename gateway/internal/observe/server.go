@@ -46,7 +46,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	s := &Server{listener: l}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, "ok\n") //nolint:errcheck // the caller is gone
+		_, _ = io.WriteString(w, "ok\n") // the caller is gone
 	})
 	mux.HandleFunc("GET /readyz", o.Health.serveHTTP)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Registry, promhttp.HandlerOpts{Registry: o.Registry}))
@@ -95,7 +95,9 @@ func (s *Server) Run(ctx context.Context) error {
 	if errors.Is(err, context.DeadlineExceeded) { // a profile still runs
 		err = s.http.Close()
 	}
-	<-done
+	if served := <-done; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
 	return err
 }
 

@@ -57,7 +57,7 @@ func LeaseNode(ctx context.Context, pool *pgxpool.Pool, c config.Node, log *slog
 	instance := uuid()
 	name := c.Name
 	if name == "" {
-		name, _ = os.Hostname() //nolint:errcheck // the name is for people; '' serves
+		name, _ = os.Hostname() // the name is for people; '' serves
 	}
 	name = fmt.Sprintf("%s pid %d", name, os.Getpid())
 	var after, until time.Time
@@ -99,7 +99,7 @@ func later(a, b time.Time) time.Time {
 
 // uuid is a random one, version 4. crypto/rand never fails.
 func uuid() (u [16]byte) {
-	_, _ = rand.Read(u[:]) //nolint:errcheck // documented to never fail
+	_, _ = rand.Read(u[:]) // documented to never fail
 	u[6], u[8] = u[6]&0x0f|0x40, u[8]&0x3f|0x80
 	return u
 }

@@ -60,7 +60,7 @@ func TestMigrateAtOnceAndTwice(t *testing.T) {
 		wg.Go(func() { errs[i] = store.Migrate(t.Context(), url) })
 	}
 	wg.Wait()
-	if err := errors.Join(append(errs, store.Migrate(t.Context(), url))...); err != nil {
+	if err := errors.Join(errors.Join(errs...), store.Migrate(t.Context(), url)); err != nil {
 		t.Fatal(err)
 	}
 	if have, want, err := store.Version(t.Context(), url); err != nil || have != want {
@@ -75,7 +75,7 @@ func TestEveryQueryPrepares(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(context.Background()) //nolint:errcheck // the test is over
+	defer conn.Close(context.Background()) // the test is over
 	files, err := filepath.Glob("queries/*.sql")
 	if err != nil || len(files) < 20 {
 		t.Fatalf("%d files, %v", len(files), err)

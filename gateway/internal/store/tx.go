@@ -49,7 +49,7 @@ func InTx(ctx context.Context, pool *pgxpool.Pool, fn func(pgx.Tx) error) error 
 func rollback(ctx context.Context, tx pgx.Tx) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	_ = tx.Rollback(ctx) //nolint:errcheck // see above
+	_ = tx.Rollback(ctx) // see above
 }
 
 // Retry is InTx, run anew after a deadlock or a serialization failure: three tries in all. fn must do nothing outside its

@@ -123,7 +123,7 @@ func (b *Bus) send(ctx context.Context) {
 func (b *Bus) receive(ctx context.Context) {
 	sub := b.rdb.Subscribe(ctx, channel)
 	closed := context.AfterFunc(ctx, func() {
-		_ = sub.Close() //nolint:errcheck // it ends the loop below; the connection is gone either way
+		_ = sub.Close() // it ends the loop below; the connection is gone either way
 	})
 	defer closed()
 	for m := range sub.ChannelWithSubscriptions() {

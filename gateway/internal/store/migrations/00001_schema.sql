@@ -37,7 +37,8 @@ CREATE TABLE channel_lease (
   node        smallint NOT NULL,
   epoch       bigint NOT NULL,
   fence       bigint NOT NULL,
-  lease_until timestamptz NOT NULL
+  lease_until timestamptz NOT NULL,
+  down_since  timestamptz                     -- without a usable connection since; NULL while there is one
 );
 
 ------------------------------------------------------------------ settings (written by seed and the admin API)
@@ -196,7 +197,8 @@ CREATE TABLE unknown_submit (
   supplier_account int NOT NULL,
   channel_id       int NOT NULL,
   part             smallint NOT NULL,
-  src              bytea NOT NULL              -- Src_Id used upstream
+  src              bytea NOT NULL,             -- Src_Id used upstream; '' = not known
+  closed_at        timestamptz                 -- closed as not sent; kept as long as a late report may come
 );
 CREATE INDEX unknown_submit_match ON unknown_submit (supplier_account, phone);
 
@@ -307,6 +309,7 @@ CREATE TABLE submit (
   parts           smallint NOT NULL,
   state           smallint NOT NULL CHECK (state IN (2, 3, 4)),          -- 2 accepted, 3 rejected, 4 unknown
   node            smallint NOT NULL,
+  stat            text NOT NULL DEFAULT '',    -- final Stat of this part; only of messages with several parts
   PRIMARY KEY (id)
 ) PARTITION BY RANGE (id);
 CREATE INDEX submit_supplier_msg ON submit (supplier_msg_id);
@@ -330,6 +333,7 @@ CREATE TABLE receipt (
 CREATE INDEX receipt_log ON receipt (shard, seq);
 
 ------------------------------------------------------------------ small
+-- shard 0 is no shard: up to where the walk for overdue receipts has come, in message ids
 CREATE TABLE receipt_cursor (shard smallint PRIMARY KEY, pos bigint NOT NULL) WITH (fillfactor = 10);
 CREATE TABLE submit_alias (supplier_msg_id bigint NOT NULL, submit_id bigint NOT NULL, PRIMARY KEY (supplier_msg_id, submit_id));
 CREATE TABLE submit_exception (id bigint PRIMARY KEY, submit_id bigint NOT NULL, supplier_msg_id bigint NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp(), account_id int NOT NULL, kind text NOT NULL, detail text NOT NULL);

@@ -1,0 +1,1 @@
+SELECT pos FROM receipt_cursor WHERE shard = $1

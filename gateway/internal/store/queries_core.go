@@ -1,0 +1,91 @@
+package store
+
+import _ "embed"
+
+// Callback statements (data T4, T5).
+var (
+	//go:embed queries/callback_dead_letter.sql
+	CallbackDeadLetter string
+	//go:embed queries/callback_receipts.sql
+	CallbackReceipts string
+	//go:embed queries/callback_uplinks.sql
+	CallbackUplinks string
+)
+
+// Settlement statements (data T4, T6, table 2.2).
+var (
+	//go:embed queries/settlement_alias.sql
+	SettlementAlias string
+	//go:embed queries/settlement_channels.sql
+	SettlementChannels string
+	//go:embed queries/settlement_cursor.sql
+	SettlementCursor string
+	//go:embed queries/settlement_cursor_move.sql
+	SettlementCursorMove string
+	//go:embed queries/settlement_cursor_new.sql
+	SettlementCursorNew string
+	//go:embed queries/settlement_cursor_ready.sql
+	SettlementCursorReady string
+	//go:embed queries/settlement_dead_letter.sql
+	SettlementDeadLetter string
+	//go:embed queries/settlement_delivery.sql
+	SettlementDelivery string
+	//go:embed queries/settlement_exception.sql
+	SettlementException string
+	//go:embed queries/settlement_late.sql
+	SettlementLate string
+	//go:embed queries/settlement_links.sql
+	SettlementLinks string
+	//go:embed queries/settlement_lock.sql
+	SettlementLock string
+	//go:embed queries/settlement_match.sql
+	SettlementMatch string
+	//go:embed queries/settlement_match_alias.sql
+	SettlementMatchAlias string
+	//go:embed queries/settlement_messages.sql
+	SettlementMessages string
+	//go:embed queries/settlement_move.sql
+	SettlementMove string
+	//go:embed queries/settlement_outbox_page.sql
+	SettlementOutboxPage string
+	//go:embed queries/settlement_overdue_page.sql
+	SettlementOverduePage string
+	//go:embed queries/settlement_park.sql
+	SettlementPark string
+	//go:embed queries/settlement_parked.sql
+	SettlementParked string
+	//go:embed queries/settlement_parked_drop.sql
+	SettlementParkedDrop string
+	//go:embed queries/settlement_parked_later.sql
+	SettlementParkedLater string
+	//go:embed queries/settlement_part.sql
+	SettlementPart string
+	//go:embed queries/settlement_receipts.sql
+	SettlementReceipts string
+	//go:embed queries/settlement_reroute_page.sql
+	SettlementReroutePage string
+	//go:embed queries/settlement_resend.sql
+	SettlementResend string
+	//go:embed queries/settlement_results.sql
+	SettlementResults string
+	//go:embed queries/settlement_stale.sql
+	SettlementStale string
+	//go:embed queries/settlement_submits.sql
+	SettlementSubmits string
+	//go:embed queries/settlement_unbilled.sql
+	SettlementUnbilled string
+	//go:embed queries/settlement_unknown.sql
+	SettlementUnknown string
+	//go:embed queries/settlement_unknown_close.sql
+	SettlementUnknownClose string
+	//go:embed queries/settlement_unknown_drop.sql
+	SettlementUnknownDrop string
+	//go:embed queries/settlement_unknown_find.sql
+	SettlementUnknownFind string
+	//go:embed queries/settlement_unknown_forget.sql
+	SettlementUnknownForget string
+	//go:embed queries/settlement_unknown_list.sql
+	SettlementUnknownList string
+	//go:embed queries/settlement_withdraw.sql
+	SettlementWithdraw string
+)
