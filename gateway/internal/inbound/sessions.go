@@ -1,0 +1,95 @@
+package inbound
+
+import (
+	"slices"
+	"sync"
+
+	"cmppgateway/gateway/cmpp"
+	"cmppgateway/gateway/internal/session"
+)
+
+// Sessions are the live connections of this process's customers, and the SUBMITs whose answer is not written yet. Safe for
+// concurrent use.
+type Sessions struct {
+	mu       sync.RWMutex
+	byApp    map[int32][]*session.Session // the slices are replaced, never changed
+	onChange func(login bool)
+
+	heldMu sync.Mutex
+	held   map[cmpp.MsgID]struct{}
+}
+
+func newSessions() *Sessions {
+	return &Sessions{byApp: make(map[int32][]*session.Session), held: make(map[cmpp.MsgID]struct{})}
+}
+
+// Each calls f for every application with live connections. The slice must not be changed.
+func (s *Sessions) Each(f func(app int32, links []*session.Session)) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for app, links := range s.byApp {
+		f(app, links)
+	}
+}
+
+// Unwritten says that id belongs to a SUBMIT of this process whose SUBMIT_RESP is neither written nor given up: its receipt
+// has to wait (architecture P7). Only SUBMITs that ask for a receipt are known.
+func (s *Sessions) Unwritten(id cmpp.MsgID) bool {
+	s.heldMu.Lock()
+	defer s.heldMu.Unlock()
+	_, held := s.held[id]
+	return held
+}
+
+// OnChange sets the function called after a login, and whenever a connection has room again for a DELIVER. It must not
+// block. There is one; set it before the server runs.
+func (s *Sessions) OnChange(f func(login bool)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.onChange = f
+}
+
+func (s *Sessions) add(app int32, link *session.Session) {
+	s.mu.Lock()
+	s.byApp[app] = append(slices.Clip(s.byApp[app]), link)
+	notify := s.onChange
+	s.mu.Unlock()
+	if notify != nil {
+		link.OnWindow(func() { notify(false) })
+		notify(true)
+	}
+}
+
+func (s *Sessions) remove(app int32, link *session.Session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rest := slices.DeleteFunc(slices.Clone(s.byApp[app]), func(l *session.Session) bool { return l == link })
+	if len(rest) == 0 {
+		delete(s.byApp, app)
+		return
+	}
+	s.byApp[app] = rest
+}
+
+// hold closes the barrier for the n ids of each request that asks for receipts; before the rows can be seen by anyone.
+func (s *Sessions) hold(batch []*request) {
+	s.heldMu.Lock()
+	defer s.heldMu.Unlock()
+	for _, r := range batch {
+		for i := range r.receipts() {
+			s.held[r.resp.MsgID+cmpp.MsgID(i)] = struct{}{}
+		}
+	}
+}
+
+// open ends it: the answer was written, or will never be.
+func (s *Sessions) open(r *request) {
+	if r.receipts() == 0 {
+		return
+	}
+	s.heldMu.Lock()
+	defer s.heldMu.Unlock()
+	for i := range r.receipts() {
+		delete(s.held, r.resp.MsgID+cmpp.MsgID(i))
+	}
+}

@@ -1,0 +1,37 @@
+package inbound
+
+import (
+	"time"
+)
+
+// parseTime reads an absolute time of SMPP 3.3, YYMMDDhhmmsstnnp: tenths of a second, then the distance from UTC in quarter
+// hours, + for zones ahead of it (China is 032+). ok is false when s is none.
+func parseTime(s string) (at time.Time, ok bool) {
+	if len(s) != 16 {
+		return time.Time{}, false
+	}
+	for i := range 15 {
+		if s[i] < '0' || s[i] > '9' {
+			return time.Time{}, false
+		}
+	}
+	two := func(i int) int { return int(s[i]-'0')*10 + int(s[i+1]-'0') }
+	year, month, day := 2000+two(0), time.Month(two(2)), two(4)
+	hour, minute, second := two(6), two(8), two(10)
+	quarters := two(13)
+	if hour > 23 || minute > 59 || second > 59 || quarters > 48 || day == 0 {
+		return time.Time{}, false
+	}
+	switch s[15] {
+	case '+':
+		quarters = -quarters
+	case '-':
+	default: // R, a relative time, came with SMPP 3.4
+		return time.Time{}, false
+	}
+	at = time.Date(year, month, day, hour, minute, second, int(s[12]-'0')*1e8, time.UTC)
+	if at.Month() != month || at.Day() != day { // 30 February
+		return time.Time{}, false
+	}
+	return at.Add(time.Duration(quarters) * 15 * time.Minute), true
+}
