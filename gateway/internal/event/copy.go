@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
 //go:embed copy.lua
@@ -52,9 +53,13 @@ type clientState struct {
 // newClient is a client of the queue's own, because it must see every connection being made: a Redis that was restarted may
 // have lost its tail and still have the epoch.
 func (q *Queue) newClient() *redis.Client {
-	o := *q.o.Redis.Options()
-	o.ContextTimeoutEnabled = true
-	o.MaxRetries = -1
+	like := q.o.Redis.Options()
+	o := redis.Options{
+		Network: like.Network, Addr: like.Addr, Username: like.Username, Password: like.Password, DB: like.DB, TLSConfig: like.TLSConfig,
+		DialTimeout: like.DialTimeout, ReadTimeout: like.ReadTimeout, WriteTimeout: like.WriteTimeout, PoolTimeout: like.PoolTimeout,
+		ClientName: like.ClientName, DisableIdentity: like.DisableIdentity, ContextTimeoutEnabled: true, MaxRetries: -1, DialerRetries: 1,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
 	o.OnConnect = func(ctx context.Context, c *redis.Conn) error {
 		info, err := c.Info(ctx, "server").Result()
 		if err != nil {

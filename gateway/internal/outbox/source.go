@@ -83,7 +83,8 @@ type Source struct {
 	nudge chan struct{}
 
 	mu     sync.Mutex
-	window int // slots of all links that may send; 0 = nothing is fetched
+	window int  // slots of all links that may send; 0 = nothing is fetched
+	anew   bool // the window has just opened: the whole queue is to be walked
 	lanes  [lanes]lane
 	known  map[int64]struct{}
 
@@ -107,6 +108,7 @@ func NewSource(o SourceOptions) *Source {
 func (s *Source) Window(n int) {
 	s.mu.Lock()
 	changed := n != s.window
+	s.anew = s.anew || s.window == 0 && n > 0
 	s.window = n
 	if n == 0 {
 		for i := range s.lanes {
@@ -229,7 +231,7 @@ func (s *Source) open() bool {
 func (s *Source) fetch(ctx context.Context) {
 	s.hints(ctx)
 	now := time.Now()
-	walk := now.Sub(s.lastWalk) >= s.o.Config.Pull
+	walk := s.opened() || now.Sub(s.lastWalk) >= s.o.Config.Pull
 	if !walk && !s.unwell && !s.starved() {
 		return
 	}
@@ -242,6 +244,15 @@ func (s *Source) fetch(ctx context.Context) {
 	if walk {
 		s.lastWalk = now
 	}
+}
+
+// opened says, once, that the window has just opened.
+func (s *Source) opened() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	anew := s.anew
+	s.anew = false
+	return anew
 }
 
 func (s *Source) starved() bool {
