@@ -124,7 +124,7 @@ func TestDecksAgreeWithTheArithmetic(t *testing.T) {
 			}
 		}
 	}
-	if x := s.Expect(); x.Submitted != silent || silent != 53 { // 7 of each full block, and of the rest what is dealt
+	if x := s.Expect(); x.Submitted != silent || silent < 49 || silent > 56 { // 7 of each of the 7 full blocks, and up to 7 of the half one
 		t.Errorf("the plan deals %d without receipt, the arithmetic says %d", silent, x.Submitted)
 	}
 }

@@ -1,0 +1,1 @@
+SELECT id, available, credit FROM account ORDER BY id
