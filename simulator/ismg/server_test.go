@@ -590,6 +590,41 @@ func TestDeliverWindow(t *testing.T) {
 	}
 }
 
+// TestEarlyReceiptWaits: with the DELIVER window full, an early report still
+// comes before its SUBMIT_RESP, which waits for it.
+func TestEarlyReceiptWaits(t *testing.T) {
+	t.Parallel()
+	s, addr := serve(t, oneAccount(account()), ismg.Options{})
+	s.Control(ismg.EarlyReceipt())
+	p := dial(t, addr, 0x30).loggedIn()
+	for range 4 {
+		if _, err := s.SendUplink(id, "13800138000", "10690001", "hi"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var first wire.Frame
+	for range 4 {
+		first = p.expect(wire.Deliver)
+	}
+	var d wire.DeliverBody
+	if err := wire.DecodeDeliver(first.Body, 0x30, &d); err != nil {
+		t.Fatal(err)
+	}
+	p.submit("13800138001")
+	for range 2 { // an answer would have come with the first or before the second
+		p.write(&cmpp.ActiveTest{}, 99)
+		p.expect(wire.ActiveTest | wire.Response)
+	}
+	p.ack(first, d)
+	_, _, report := p.report()
+	if got := p.answer(); got.MsgID != report.MsgID {
+		t.Errorf("report on %d, answer %d", report.MsgID, got.MsgID)
+	}
+	if r := s.Record().Reports[0]; !r.Early || r.First == 0 {
+		t.Errorf("report %+v", r)
+	}
+}
+
 func TestUplinks(t *testing.T) {
 	t.Parallel()
 	s, addr := serve(t, oneAccount(account()), ismg.Options{})
