@@ -15,3 +15,19 @@ var (
 	//go:embed queries/inbound_backlog.sql
 	InboundBacklog string
 )
+
+// Statements of delivery (data T7, T8).
+var (
+	//go:embed queries/delivery_claim.sql
+	DeliveryClaim string
+	//go:embed queries/delivery_ack.sql
+	DeliveryAck string
+	//go:embed queries/delivery_back.sql
+	DeliveryBack string
+	//go:embed queries/delivery_dead.sql
+	DeliveryDead string
+	//go:embed queries/delivery_expire.sql
+	DeliveryExpire string
+	//go:embed queries/delivery_free.sql
+	DeliveryFree string
+)
