@@ -5,7 +5,7 @@
 //
 //	message  checked → submitted → delivered | failed
 //	         checked → expired | cancelled | failed
-//	         checked | submitted → unknown → submitted | delivered | failed
+//	         checked | submitted → unknown → checked | submitted | delivered | failed
 //	         rejected is a first state: a message refused by policy is inserted final
 //	submit   pending → dispatched → accepted | rejected | unknown
 //	         dispatched → pending (only the process life that ran the barrier, surely not written)

@@ -14,7 +14,7 @@ func TestTransitionTables(t *testing.T) {
 		{message.Checked, message.Submitted}: true, {message.Checked, message.Unknown}: true, {message.Checked, message.Failed}: true,
 		{message.Checked, message.Expired}: true, {message.Checked, message.Cancelled}: true,
 		{message.Submitted, message.Unknown}: true, {message.Submitted, message.Delivered}: true, {message.Submitted, message.Failed}: true,
-		{message.Unknown, message.Submitted}: true, {message.Unknown, message.Delivered}: true, {message.Unknown, message.Failed}: true,
+		{message.Unknown, message.Checked}: true, {message.Unknown, message.Submitted}: true, {message.Unknown, message.Delivered}: true, {message.Unknown, message.Failed}: true,
 	}
 	for from := message.Checked; from <= message.Cancelled; from++ {
 		leaves := false

@@ -33,7 +33,7 @@ func (s State) Final() bool { return s >= Delivered && s <= Cancelled }
 var stateNext = map[State][]State{
 	Checked:   {Submitted, Unknown, Failed, Expired, Cancelled},
 	Submitted: {Unknown, Delivered, Failed},
-	Unknown:   {Submitted, Delivered, Failed},
+	Unknown:   {Checked, Submitted, Delivered, Failed}, // checked: refused late, and sent again
 }
 
 // Can says whether the transition is allowed.

@@ -4,4 +4,4 @@
 UPDATE submit s SET state = u.state, result = u.result, supplier_msg_id = u.supplier_msg_id, resp_at = u.resp_at
   FROM unnest($1::bigint[], $4::smallint[], $5::int[], $6::bigint[], $7::timestamptz[]) AS u (id, state, result, supplier_msg_id, resp_at)
  WHERE s.id = ANY($1::bigint[]) AND s.id BETWEEN $2 AND $3 AND s.id = u.id AND s.state = 4
-RETURNING s.id, s.message_id, s.retry_of, s.channel_id, s.attempt, s.part
+RETURNING s.id, s.message_id, s.retry_of, s.channel_id, s.attempt, s.part, s.dispatched_at

@@ -11,4 +11,4 @@ WITH d AS (
 INSERT INTO submit (id, message_id, retry_of, supplier_msg_id, dispatched_at, resp_at, channel_id, account_id, enterprise_id, result, conn,
   attempt, part, parts, state, node)
 SELECT id, message_id, retry_of, supplier_msg_id, at, resp_at, channel_id, account_id, enterprise_id, result, conn, attempt, part, parts, state, node FROM d
-RETURNING id, message_id, retry_of, channel_id, attempt, part
+RETURNING id, message_id, retry_of, channel_id, attempt, part, dispatched_at

@@ -1,0 +1,182 @@
+package callback
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"cmppgateway/gateway/internal/config"
+	"cmppgateway/gateway/internal/event"
+	"cmppgateway/gateway/internal/outbox"
+	"cmppgateway/gateway/internal/settings"
+	"cmppgateway/gateway/internal/settlement"
+	"cmppgateway/gateway/internal/store"
+)
+
+// requestsMax bounds the requests in work, and with them the memory they hold; beyond, a request is answered 503.
+const requestsMax = 64
+
+// Settings gives the current settings.
+type Settings interface {
+	Current() *settings.Snapshot
+}
+
+// Options of a Server; all fields but Config.Token are required.
+type Options struct {
+	Config   config.Callback
+	Pool     *pgxpool.Pool // role callback
+	Node     *store.Node
+	Settings Settings
+	Wake     settlement.Waker
+	Hints    outbox.Hinter
+	Log      *slog.Logger
+	Registry prometheus.Registerer
+}
+
+// Server takes batches of events. Create it with New, start it once with Run.
+type Server struct {
+	Options
+
+	listener net.Listener
+	http     *http.Server
+	intake   *intake
+	metrics  *metrics
+	slots    chan struct{}
+	token    [sha256.Size]byte
+}
+
+// New listens at Config.Listen; requests are taken once Run is called.
+func New(ctx context.Context, o Options) (*Server, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", o.Config.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("callback: %w", err)
+	}
+	s := &Server{
+		Options: o, listener: l, metrics: newMetrics(o.Registry), slots: make(chan struct{}, requestsMax), token: sha256.Sum256([]byte(o.Config.Token)),
+		intake: newIntake(o.Pool, o.Node, o.Log),
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc(event.Path, s.batch)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		refuse(w, http.StatusNotFound, "NOT_FOUND", fmt.Sprintf("path %q: want %s", r.URL.Path, event.Path))
+	})
+	s.http = &http.Server{
+		Handler: mux, ReadHeaderTimeout: o.Config.HeaderTimeout, IdleTimeout: o.Config.IdleTimeout, MaxHeaderBytes: 16 << 10,
+		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
+	}
+	return s, nil
+}
+
+// Addr is where the server listens.
+func (s *Server) Addr() string { return s.listener.Addr().String() }
+
+// Run serves until ctx is done, then answers the requests it has.
+func (s *Server) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWriting()
+	wg.Go(func() { s.intake.run(writing) })
+	served := make(chan error, 1)
+	wg.Go(func() { served <- s.http.Serve(s.listener) })
+	var err error
+	select {
+	case err = <-served:
+	case <-ctx.Done():
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Config.RequestDeadline)
+		err = s.http.Shutdown(last)
+		cancel()
+		if err != nil {
+			err = errors.Join(err, s.http.Close())
+		}
+	}
+	stopWriting()
+	wg.Wait()
+	if errors.Is(err, http.ErrServerClosed) {
+		err = nil
+	}
+	if err != nil {
+		return fmt.Errorf("callback: %w", err)
+	}
+	return nil
+}
+
+// batch is the one endpoint.
+func (s *Server) batch(w http.ResponseWriter, r *http.Request) {
+	start := time.Now()
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	default:
+		refuse(w, http.StatusServiceUnavailable, codeBusy, fmt.Sprintf("%d requests in work: no more than that", requestsMax))
+		return
+	}
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		refuse(w, http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED", fmt.Sprintf("method %s: want POST", r.Method))
+		return
+	}
+	if !s.allowed(r) {
+		refuse(w, http.StatusUnauthorized, "UNAUTHORIZED", "Authorization: want the bearer token of callback.token")
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), s.Config.RequestDeadline) // r's is canceled when the client goes
+	defer cancel()
+	// A body that trickles in is as slow as a transaction that hangs.
+	if err := http.NewResponseController(w).SetReadDeadline(start.Add(s.Config.RequestDeadline)); err != nil {
+		s.Log.Debug("no deadline for the body of a request", slog.Any("error", err))
+	}
+	req, err := parse(http.MaxBytesReader(w, r.Body, event.MaxBytes))
+	if err != nil {
+		status, code := http.StatusBadRequest, "BAD_REQUEST"
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			status, code = http.StatusRequestEntityTooLarge, "TOO_LARGE"
+			err = fmt.Errorf("body: more than %d octets", event.MaxBytes)
+		}
+		refuse(w, status, code, err.Error())
+		return
+	}
+	resp := event.BatchResponse{BatchID: req.BatchID, Results: s.apply(ctx, req.Events)}
+	s.metrics.request.Observe(time.Since(start).Seconds())
+	answer(w, http.StatusOK, resp)
+}
+
+func (s *Server) allowed(r *http.Request) bool {
+	if s.Config.Token == "" {
+		return true
+	}
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	got := sha256.Sum256([]byte(strings.TrimSpace(token)))
+	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(got[:], s.token[:]) == 1
+}
+
+// refusal is the answer to a request that is no batch.
+type refusal struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+func refuse(w http.ResponseWriter, status int, code, text string) {
+	answer(w, status, refusal{code, text})
+}
+
+func answer(w http.ResponseWriter, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil { // of our own types: cannot be
+		status, body = http.StatusInternalServerError, nil
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) //nolint:errcheck // the client has gone; it offers the batch again
+}
