@@ -41,7 +41,7 @@ type Receipt struct {
 // Control looks at a SUBMIT after its fate was dealt and may change its plan;
 // limits (window, rate) are judged afterwards and win. It is removed when it
 // returns true. Controls run one at a time on the connections' readers: they
-// must not block, and must not keep their arguments.
+// must not block, keep their arguments, or add and remove controls.
 type Control func(s *Submit, p *Plan) (done bool)
 
 type control struct{ f Control }

@@ -480,6 +480,9 @@ func (l *link) wrote(n int, at int64) {
 
 // putBack returns messages that did not leave to the head of their queues.
 func (l *link) putBack(ops []*op) {
+	if len(ops) == 0 {
+		return
+	}
 	var free, pinned []*op
 	for _, o := range ops {
 		o.Slot, o.Conn, o.Seq = 0, 0, 0

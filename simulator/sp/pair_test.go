@@ -667,6 +667,43 @@ func TestCuts(t *testing.T) {
 	}
 }
 
+// TestTerminate: the supplier says goodbye with SUBMITs outstanding. They are
+// Unanswered, the customer answers the TERMINATE and comes back.
+func TestTerminate(t *testing.T) {
+	t.Parallel()
+	p := profile()
+	p.Behaviour.SubmitRTT = ismg.FixedAt(time.Minute)
+	pr := start(t, p, ismg.Options{}, sp.Config{Connections: 1, MinBackoff: time.Millisecond})
+	ctx := limit(t)
+	pr.ready(ctx, t, 1)
+	if err := pr.customer.Send(ctx, messages(3, 0), pr.clock.Now()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(ctx, t, "all received", func() bool { return pr.supplier.Counts()[0].InFlight == 3 })
+	if err := pr.supplier.Terminate(pr.supplier.Live()[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := pr.customer.Drain(ctx); err != nil {
+		t.Fatal(err)
+	}
+	// Back again, and the next message meets another behaviour.
+	if err := pr.supplier.SetBehaviour(pairID, ismg.Behaviour{Deck: ismg.DeckSpec{Block: 1, Results: map[uint32]int{13: 1}}}); err != nil {
+		t.Fatal(err)
+	}
+	pr.ready(ctx, t, 1)
+	pr.send(ctx, t, messages(1, 0))
+	r := pr.customer.Record()
+	if n := pr.customer.Counts(); n.Unanswered != 3 || n.Answered != 1 || r.Sent[3].Result != 13 {
+		t.Errorf("counts %+v, last result %d", n, r.Sent[3].Result)
+	}
+	if r.Conns[0].Reason != "terminated by peer" || len(r.Conns) != 2 {
+		t.Errorf("connections %+v", r.Conns)
+	}
+	if err := pr.supplier.SetBehaviour(pairID, ismg.Behaviour{LateBy: -1}); err == nil {
+		t.Error("an impossible behaviour was taken")
+	}
+}
+
 // TestCustomerFaults: mute, offline, and a cut from the customer's side.
 func TestCustomerFaults(t *testing.T) {
 	t.Parallel()
