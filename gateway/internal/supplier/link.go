@@ -68,11 +68,6 @@ func (l *link) allowance(now time.Time) (n int, wait time.Duration) {
 	}
 	limit := min(l.pool.ch.WindowSize, l.window)
 	switch l.state {
-	case Cooling:
-		if now.Before(l.coolUntil) {
-			return 0, l.coolUntil.Sub(now)
-		}
-		l.state = Active
 	case Warming:
 		warm := now.Sub(l.warmFrom)
 		if warm >= l.warmFor {
@@ -82,7 +77,7 @@ func (l *link) allowance(now time.Time) (n int, wait time.Duration) {
 		first := max(1, limit/warmPart)
 		limit = first + int(int64(limit-first)*int64(warm)/int64(l.warmFor))
 	case Active:
-	case Closed, Connecting, Draining:
+	case Closed, Connecting, Cooling, Draining:
 		return 0, 0
 	}
 	free := min(limit, l.window) - l.used()

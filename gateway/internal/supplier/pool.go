@@ -55,7 +55,7 @@ type pool struct {
 	numbers int
 	closing bool
 	drain   time.Duration
-	since   time.Time // without a usable connection; zero while there is one
+	since   time.Time // without a usable connection since; zero while there is one
 	full    time.Time // commands wait for a slot since; zero when none does
 
 	cmds []*outbox.Command // of the dispatcher alone
@@ -134,6 +134,7 @@ func (p *pool) refresh() {
 			}
 		}
 	}
+	turned := p.since.IsZero() != (window > 0)
 	switch {
 	case window > 0:
 		p.since = time.Time{}
@@ -143,18 +144,21 @@ func (p *pool) refresh() {
 	p.mu.Unlock()
 	p.src.Window(window)
 	p.kick()
+	if turned {
+		poke(p.m.news)
+	}
 }
 
 func (p *pool) kick() { poke(p.wake) }
 
-// down is how long there has been no usable connection; 0 while there is one.
-func (p *pool) down(now time.Time) time.Duration {
+// down is for how many seconds there has been no usable connection; -1 while there is one.
+func (p *pool) down(now time.Time) float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.since.IsZero() {
-		return 0
+		return -1
 	}
-	return now.Sub(p.since)
+	return now.Sub(p.since).Seconds()
 }
 
 // dispatch moves commands from the source to the barrier until ctx is done.
@@ -181,17 +185,18 @@ func (p *pool) dispatch(ctx context.Context) {
 func (p *pool) step(ctx context.Context) time.Duration {
 	for ctx.Err() == nil {
 		now := time.Now()
+		thaw := p.thaw(now)
 		n := p.src.Len()
 		if n == 0 {
 			p.full = time.Time{}
-			return 0
+			return thaw
 		}
 		room, wait := p.room(now)
 		if room == 0 {
 			if p.full.IsZero() {
 				p.full = now
 			}
-			return wait
+			return sooner(wait, thaw)
 		}
 		if !p.full.IsZero() {
 			p.m.metrics.windowWait.Observe(now.Sub(p.full).Seconds())
@@ -247,11 +252,37 @@ func (p *pool) room(now time.Time) (n int, wait time.Duration) {
 	for _, l := range p.links {
 		got, later := l.allowance(now)
 		n += got
-		if later > 0 && (wait == 0 || later < wait) {
-			wait = later
-		}
+		wait = sooner(wait, later)
 	}
 	return n, wait
+}
+
+// thaw ends the cooling of connections whose time has come, and says when the next one's does; 0 = none cools.
+func (p *pool) thaw(now time.Time) (next time.Duration) {
+	changed := false
+	p.mu.Lock()
+	for _, l := range p.links {
+		switch {
+		case l.state != Cooling || l.sess == nil:
+		case now.Before(l.coolUntil):
+			next = sooner(next, l.coolUntil.Sub(now))
+		default:
+			l.state, changed = Active, true
+		}
+	}
+	p.mu.Unlock()
+	if changed {
+		p.refresh()
+	}
+	return next
+}
+
+// sooner is the shorter of two waits, of which 0 is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
 }
 
 // assign gives each command a slot on the connection with the least in flight, then the lowest P95. What finds no slot goes

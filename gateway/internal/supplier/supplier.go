@@ -63,7 +63,7 @@ type Manager struct {
 	barrier *barrier
 
 	stopping atomic.Bool
-	poolDone chan struct{}
+	news     chan struct{} // a pool has closed, or its channel went up or down
 
 	// of Run alone
 	accounts map[int32]*limit
@@ -79,7 +79,7 @@ type Manager struct {
 // New opens nothing before Run.
 func New(o Options) *Manager {
 	m := &Manager{
-		o: o, poolDone: make(chan struct{}, 1), accounts: make(map[int32]*limit), nudges: make(map[int32]<-chan struct{}),
+		o: o, news: make(chan struct{}, 1), accounts: make(map[int32]*limit), nudges: make(map[int32]<-chan struct{}),
 		pools: make(map[int32]*pool), idle: make(map[int32]Status), fence: make(map[int32]int64),
 	}
 	m.metrics = newMetrics(m, o.Registry)
@@ -128,7 +128,7 @@ func (m *Manager) Down(atLeast time.Duration) []int32 {
 	defer m.mu.Unlock()
 	var down []int32
 	for id, p := range m.pools {
-		if p.down(now) >= atLeast {
+		if p.down(now) >= atLeast.Seconds() {
 			down = append(down, id)
 		}
 	}
@@ -198,7 +198,7 @@ func (m *Manager) follow(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-changed:
-		case <-m.poolDone:
+		case <-m.news:
 		case <-tick.C:
 		}
 	}
@@ -306,6 +306,7 @@ func (m *Manager) start(ctx context.Context, id, account int32) *pool {
 	}
 	p := &pool{
 		m: m, id: id, account: m.accounts[account], wake: make(chan struct{}, 1), gate: make(chan struct{}, 1), done: make(chan struct{}),
+		since: time.Now(),
 	}
 	p.src = outbox.NewSource(outbox.SourceOptions{
 		Config: m.o.Outbox, Channel: id, Pool: m.o.Pool, Redis: m.o.Redis, Wake: m.nudges[id], Notify: p.kick, Metrics: m.sources, Log: m.o.Log,
@@ -315,7 +316,7 @@ func (m *Manager) start(ctx context.Context, id, account int32) *pool {
 	m.pools[id] = p
 	m.wg.Go(func() {
 		p.run(life)
-		poke(m.poolDone)
+		poke(m.news)
 	})
 	return p
 }
@@ -393,7 +394,7 @@ func (m *Manager) lease(ctx context.Context, channels []int32) (held map[int32]i
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.o.Config.LeaseTime/2)
 	defer cancel()
-	rows, err := m.o.Pool.Query(ctx, store.SupplierLease, channels, m.o.Node.Number, m.o.Node.Epoch, m.o.Config.LeaseTime)
+	rows, err := m.o.Pool.Query(ctx, store.SupplierLease, channels, m.o.Node.Number, m.o.Node.Epoch, m.o.Config.LeaseTime, m.downFor(channels))
 	if err != nil {
 		return nil, nil, fmt.Errorf("lease channels: %w", err)
 	}
@@ -421,6 +422,21 @@ func (m *Manager) lease(ctx context.Context, channels []int32) (held map[int32]i
 		return nil, nil, fmt.Errorf("owners of channels: %w", err)
 	}
 	return held, owners, nil
+}
+
+// downFor is for how many seconds each channel has had no usable connection, -1 = it has one: the core moves the commands of
+// channels that are down for long.
+func (m *Manager) downFor(channels []int32) []float64 {
+	now := time.Now()
+	down := make([]float64, len(channels))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, id := range channels {
+		if p := m.pools[id]; p != nil {
+			down[i] = p.down(now)
+		}
+	}
+	return down
 }
 
 // leave gives leases up.

@@ -163,6 +163,30 @@ func TestUnansweredIsUnknownAndALateAnswerClosesIt(t *testing.T) {
 	r.onceEach(t, 2, 0)
 }
 
+func TestConnectionCoolsAfterTimeoutsAndComesBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.channel(t, 1, 1, 4)
+	r.exec(t, `UPDATE channel SET response_seconds = 1, cooldown_seconds = 1`)
+	e := r.edge(t)
+	up := func() bool {
+		return r.number(t, `SELECT count(*) FROM channel_lease WHERE channel_id = 1 AND down_since IS NULL AND lease_until > clock_timestamp()`) == 1
+	}
+	eventually(t, "the lease says that the channel is up", up)
+	r.smsc.hold()
+	e.hints.Hint(t.Context(), 1, r.messages(t, 1, 4))
+	eventually(t, "all unknown", func() bool { return r.core.states()[event.Unknown] == 4 })
+	eventually(t, "cooling, and the lease says so", func() bool { return e.state(1).Connections[0].State == supplier.Cooling && !up() })
+	r.smsc.script(nil)
+	e.hints.Hint(t.Context(), 1, r.messages(t, 1, 10))
+	eventually(t, "a result for each", func() bool { return r.core.count() == 14 })
+	eventually(t, "the lease says that the channel is up again", up)
+	if s := r.core.states(); s[event.Accepted] != 10 {
+		t.Errorf("states %v", s)
+	}
+	r.onceEach(t, 14, 0)
+}
+
 func TestRefusalCarriesTheRawCode(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
