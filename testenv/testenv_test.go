@@ -94,26 +94,23 @@ func TestDatabasesEndWithTheirTest(t *testing.T) { //nolint:tparallel // the sub
 func TestEachMigrationHasItsOwnTemplate(t *testing.T) {
 	t.Parallel()
 	runs := 0
-	table := func(name string) testenv.Migration {
-		return func(ctx context.Context, url string) error {
+	migrations := map[string]testenv.Migration{}
+	for _, table := range []string{"one", "two"} { // the same code with another value captured
+		migrations[table] = func(ctx context.Context, url string) error {
 			runs++
 			conn, err := pgx.Connect(ctx, url)
 			if err != nil {
 				return err
 			}
-			_, err = conn.Exec(ctx, `CREATE TABLE `+name+` ()`)
+			_, err = conn.Exec(ctx, `CREATE TABLE `+table+` ()`)
 			return errors.Join(err, conn.Close(ctx))
 		}
 	}
-	one, two := table("one"), table("two") // the same code with other values captured
-	for _, c := range []struct {
-		migrate testenv.Migration
-		table   string
-	}{{one, "one"}, {two, "two"}, {one, "one"}} {
+	for _, table := range []string{"one", "two", "one"} {
 		var found bool
-		if err := connect(t, testenv.DBWith(t, c.migrate)).QueryRow(t.Context(),
-			`SELECT to_regclass($1) IS NOT NULL`, c.table).Scan(&found); err != nil || !found {
-			t.Errorf("table %s is missing (%v)", c.table, err)
+		if err := connect(t, testenv.DBWith(t, migrations[table])).QueryRow(t.Context(),
+			`SELECT to_regclass($1) IS NOT NULL`, table).Scan(&found); err != nil || !found {
+			t.Errorf("table %s is missing (%v)", table, err)
 		}
 	}
 	if runs != 2 {

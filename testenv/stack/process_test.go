@@ -136,7 +136,7 @@ func TestFreezeHoldsOpenPostgresSessionsUntilThaw(t *testing.T) {
 	}()
 	select {
 	case err := <-answered:
-		t.Errorf("a frozen server answered an open session: %v", err)
+		t.Fatalf("a frozen server answered an open session: %v", err)
 	case <-time.After(300 * time.Millisecond):
 	}
 	if err := p.Thaw(); err != nil {
