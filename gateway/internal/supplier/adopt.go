@@ -17,9 +17,7 @@ import (
 
 const (
 	adoptEvery  = time.Second
-	ownEvery    = 30 * time.Second // between looks for own rows without an outcome
-	ownMargin   = 10 * time.Second // beyond the response time-out
-	orphanPage  = 500              // rows made unknown at once
+	orphanPage  = 500 // rows made unknown at once
 	orphanRetry = 100 * time.Millisecond
 )
 
@@ -29,11 +27,10 @@ type orphan struct {
 	at  time.Time
 }
 
-// adopt takes over what dead nodes left: their events, then their dispatched rows, which become unknown. It does the same
-// for own rows that were dispatched and never written, which a call of the barrier that ran late can leave (data §1.3).
+// adopt takes over what dead nodes left: their events, then their dispatched rows, which become unknown. Rows of living nodes
+// whose answer is overdue are the core's sweeper's.
 func (m *Manager) adopt(ctx context.Context) {
 	var dead []store.DeadNode
-	own := time.Now()
 	tick := time.NewTicker(adoptEvery)
 	defer tick.Stop()
 	for {
@@ -58,13 +55,6 @@ func (m *Manager) adopt(ctx context.Context) {
 			}
 		}
 		dead = left
-		if time.Since(own) < ownEvery {
-			continue
-		}
-		own = time.Now()
-		if _, err := m.orphans(ctx, m.o.Node.Number, m.longestResponse()+ownMargin); err != nil && ctx.Err() == nil {
-			m.o.Log.Warn("own dispatched rows not looked at", slog.Any("error", err))
-		}
 	}
 }
 
@@ -73,7 +63,7 @@ func (m *Manager) adoptNode(ctx context.Context, d store.DeadNode) error {
 		return err
 	}
 	for {
-		n, err := m.orphans(ctx, d.Number, 0)
+		n, err := m.orphans(ctx, d.Number)
 		if err != nil {
 			return err
 		}
@@ -87,19 +77,10 @@ func (m *Manager) adoptNode(ctx context.Context, d store.DeadNode) error {
 	return m.o.Node.Adopted(ctx, d)
 }
 
-// longestResponse is the longest response time-out of any channel.
-func (m *Manager) longestResponse() time.Duration {
-	longest := time.Minute
-	for _, ch := range m.o.Settings.Current().Channels {
-		longest = max(longest, seconds(ch.ResponseSeconds))
-	}
-	return longest
-}
-
-// orphans reports a page of rows that node dispatched at least age ago as unknown, and says how many there were. A row
-// reported already is the same event.
-func (m *Manager) orphans(ctx context.Context, node int16, age time.Duration) (int, error) {
-	rows, err := m.o.Pool.Query(ctx, store.SupplierOrphans, node, age, orphanPage)
+// orphans reports a page of rows that node has dispatched as unknown, and says how many there were. A row reported already is
+// the same event.
+func (m *Manager) orphans(ctx context.Context, node int16) (int, error) {
+	rows, err := m.o.Pool.Query(ctx, store.SupplierOrphans, node, orphanPage)
 	if err != nil {
 		return 0, fmt.Errorf("rows of node %d: %w", node, err)
 	}

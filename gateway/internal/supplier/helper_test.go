@@ -69,7 +69,7 @@ type peer struct {
 	replies []func()
 }
 
-func newSMSC(t *testing.T) *smsc {
+func newSMSC(t testing.TB) *smsc {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -201,7 +201,7 @@ func (c *smsc) connections() int {
 }
 
 // deliver sends a DELIVER on one connection and tells when it was answered.
-func (c *smsc) deliver(t *testing.T, d *cmpp.Deliver) <-chan session.Outcome {
+func (c *smsc) deliver(t testing.TB, d *cmpp.Deliver) <-chan session.Outcome {
 	t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -233,7 +233,7 @@ type core struct {
 	letters  []event.DeadLetter
 }
 
-func newCore(t *testing.T, pool *pgxpool.Pool) *core {
+func newCore(t testing.TB, pool *pgxpool.Pool) *core {
 	t.Helper()
 	c := &core{pool: pool, results: make(map[int64][]event.SubmitResult)}
 	c.Server = httptest.NewServer(http.HandlerFunc(c.serve))
@@ -316,7 +316,7 @@ const settingsSQL = `
 INSERT INTO enterprise (id, name) VALUES (1, 'a'), (2, 'b');
 INSERT INTO application (id, enterprise_id, price, sp_id, secret, name, access_number) VALUES (11, 1, 325, '100001', 's', 'a', '1069'), (12, 2, 325, '100002', 's', 'b', '');`
 
-func newRig(t *testing.T) *rig {
+func newRig(t testing.TB) *rig {
 	t.Helper()
 	addr, db := testenv.Redis(t)
 	r := &rig{url: testenv.DB(t), redis: &redis.Options{Addr: addr, DB: db, ContextTimeoutEnabled: true}, cfg: config.Default()}
@@ -342,14 +342,14 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-func (r *rig) exec(t *testing.T, sql string, args ...any) {
+func (r *rig) exec(t testing.TB, sql string, args ...any) {
 	t.Helper()
 	if _, err := r.pool.Exec(t.Context(), sql, args...); err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
 }
 
-func (r *rig) number(t *testing.T, sql string, args ...any) (n int) {
+func (r *rig) number(t testing.TB, sql string, args ...any) (n int) {
 	t.Helper()
 	if err := r.pool.QueryRow(t.Context(), sql, args...).Scan(&n); err != nil {
 		t.Fatalf("%s: %v", sql, err)
@@ -357,27 +357,27 @@ func (r *rig) number(t *testing.T, sql string, args ...any) (n int) {
 	return n
 }
 
-func (r *rig) account(t *testing.T, id, connections, window int) {
+func (r *rig) account(t testing.TB, id, connections, window int) {
 	t.Helper()
 	r.exec(t, `INSERT INTO supplier_account (id, max_connections, max_window, addr, sp_id, secret, name) VALUES ($1::int, $2, $3, $4, '901234', 'secret', 'account ' || $1::int)`,
 		id, connections, window, r.smsc.addr)
 }
 
 // channel adds one on account 1, without warm-up.
-func (r *rig) channel(t *testing.T, id, connections, window int) {
+func (r *rig) channel(t testing.TB, id, connections, window int) {
 	t.Helper()
 	r.exec(t, `INSERT INTO channel (id, account_id, desired_connections, window_size, warmup_seconds, drain_seconds, response_seconds, cooldown_seconds, access_number, name)
 		VALUES ($1::int, 1, $2, $3, 0, 5, 30, 1, '10690000', 'channel ' || $1::int)`, id, connections, window)
 }
 
-func (r *rig) set(t *testing.T, sql string, args ...any) {
+func (r *rig) set(t testing.TB, sql string, args ...any) {
 	t.Helper()
 	r.exec(t, sql, args...)
 	r.exec(t, `UPDATE settings_version SET version = version + 1`)
 }
 
 // messages makes n messages with a pending submit each, as the workflow's transaction does.
-func (r *rig) messages(t *testing.T, channel, n int) []outbox.Command {
+func (r *rig) messages(t testing.TB, channel, n int) []outbox.Command {
 	t.Helper()
 	cmds := make([]outbox.Command, n)
 	ids, err := r.ids.Take(t.Context(), 2*n)
@@ -413,7 +413,7 @@ type edge struct {
 	kill   func() // as a killed process would end, as far as others can see
 }
 
-func (r *rig) edge(t *testing.T) *edge {
+func (r *rig) edge(t testing.TB) *edge {
 	t.Helper()
 	pools, err := store.Open(t.Context(), r.cfg.Postgres, 5*time.Second)
 	if err != nil {
@@ -480,7 +480,7 @@ func (r *rig) edge(t *testing.T) *edge {
 	return e
 }
 
-func eventually(t *testing.T, what string, f func() bool) {
+func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(20 * time.Second)
 	tick := time.NewTicker(2 * time.Millisecond)
@@ -513,7 +513,7 @@ func (e *edge) active(channel int32) (n int) {
 }
 
 // onceEach fails unless the supplier saw each of n submits exactly once, save for those it may have lost in a cut.
-func (r *rig) onceEach(t *testing.T, n, lost int) {
+func (r *rig) onceEach(t testing.TB, n, lost int) {
 	t.Helper()
 	r.smsc.mu.Lock()
 	defer r.smsc.mu.Unlock()
@@ -541,7 +541,7 @@ type pgProxy struct {
 	conns map[net.Conn]struct{}
 }
 
-func newProxy(t *testing.T, to string) *pgProxy {
+func newProxy(t testing.TB, to string) *pgProxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -604,7 +604,7 @@ func (p *pgProxy) answers(c, up net.Conn) {
 }
 
 // through is the pool settings of an edge whose PostgreSQL is p.
-func (r *rig) through(t *testing.T, p *pgProxy) {
+func (r *rig) through(t testing.TB, p *pgProxy) {
 	t.Helper()
 	c, err := pgxpool.ParseConfig(r.url)
 	if err != nil {
@@ -617,7 +617,7 @@ func (r *rig) through(t *testing.T, p *pgProxy) {
 	r.cfg.Postgres.URL = fmt.Sprintf("postgres://%s:%s@%s:%s/%s?sslmode=disable", c.ConnConfig.User, c.ConnConfig.Password, host, port, c.ConnConfig.Database)
 }
 
-func (r *rig) postgresAddr(t *testing.T) string {
+func (r *rig) postgresAddr(t testing.TB) string {
 	t.Helper()
 	c, err := pgxpool.ParseConfig(r.url)
 	if err != nil {

@@ -1,12 +1,15 @@
 package supplier_test
 
 import (
+	"log/slog"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"cmppgateway/gateway/cmpp"
 	"cmppgateway/gateway/internal/event"
+	"cmppgateway/gateway/internal/outbox"
 	"cmppgateway/gateway/internal/supplier"
 )
 
@@ -471,4 +474,30 @@ func TestFullEventQueueStopsDispatching(t *testing.T) {
 	r.core.down.Store(false)
 	eventually(t, "a result for each", func() bool { return r.core.count() == 40 })
 	r.onceEach(t, 40, 0)
+}
+
+// BenchmarkEdge is everything of this package and its neighbours: hint → barrier → SUBMIT → SUBMIT_RESP → event → accepted.
+// The supplier and the core of the test run in the same process.
+func BenchmarkEdge(b *testing.B) {
+	r := newRig(b)
+	r.log = slog.New(slog.DiscardHandler)
+	r.cfg.Outbox.Pull = time.Second
+	r.channel(b, 1, 4, 32)
+	e := r.edge(b)
+	eventually(b, "connections", func() bool { return e.active(1) == 4 })
+	var cmds []outbox.Command
+	for len(cmds) < b.N {
+		cmds = append(cmds, r.messages(b, 1, min(b.N-len(cmds), 5000))...)
+	}
+	b.ResetTimer()
+	for batch := range slices.Chunk(cmds, 64) {
+		e.hints.Hint(b.Context(), 1, batch)
+		for e.state(1).Backlog > 128 {
+			<-time.After(time.Millisecond)
+		}
+	}
+	for r.core.count() < b.N {
+		<-time.After(time.Millisecond)
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
 }
