@@ -35,6 +35,10 @@ type commands struct {
 	Ledger  struct {
 		Verify verifyCommand `cmd:"" help:"Recompute all money from its entries."`
 	} `cmd:"" help:"The books."`
+	Unknown struct {
+		List    unknownListCommand    `cmd:"" help:"List submits that may have been sent and were not answered."`
+		Resolve unknownResolveCommand `cmd:"" help:"Close them by a supplier's statement."`
+	} `cmd:"" help:"Submits without an answer."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 

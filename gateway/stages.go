@@ -9,10 +9,14 @@ import (
 	"time"
 
 	"cmppgateway/gateway/internal/admin"
+	"cmppgateway/gateway/internal/callback"
+	"cmppgateway/gateway/internal/delivery"
 	"cmppgateway/gateway/internal/event"
+	"cmppgateway/gateway/internal/inbound"
 	"cmppgateway/gateway/internal/observe"
 	"cmppgateway/gateway/internal/outbox"
 	"cmppgateway/gateway/internal/settings"
+	"cmppgateway/gateway/internal/settlement"
 	"cmppgateway/gateway/internal/store"
 	"cmppgateway/gateway/internal/supplier"
 	"cmppgateway/gateway/internal/wake"
@@ -54,6 +58,9 @@ func (g *gateway) start() (err error) {
 		if err := g.startEdge(); err != nil {
 			return err
 		}
+		if err := g.startCustomers(); err != nil {
+			return err
+		}
 	}
 	o := admin.Options{
 		Config: g.config, Version: version, Roles: g.roles, Node: g.node, Pools: g.pools, Redis: g.rdb, Settings: g.settings,
@@ -77,10 +84,22 @@ func (g *gateway) startCore() error {
 		Config: g.config.Workflow, Pool: g.pools.Workflow, IDs: g.node.IDs, Settings: g.settings, Wake: g.wake, Hints: hints,
 		Log: g.log, Registry: g.registry,
 	}).Run)
+	g.crew.start("settlement", settlement.New(settlement.Options{
+		Config: g.config.Settlement, Outbox: g.config.Outbox, Pool: g.pools.Settlement, Node: g.node, Settings: g.settings, Wake: g.wake,
+		Hints: hints, Log: g.log, Registry: g.registry,
+	}).Run)
+	events, err := callback.New(g.ctx, callback.Options{
+		Config: g.config.Callback, Pool: g.pools.Callback, Node: g.node, Settings: g.settings, Wake: g.wake, Hints: hints, Log: g.log,
+		Registry: g.registry,
+	})
+	if err != nil {
+		return err
+	}
+	g.crew.start("callback", events.Run)
 	return nil
 }
 
-// startEdge starts what talks CMPP.
+// startEdge starts what talks CMPP to suppliers.
 func (g *gateway) startEdge() error {
 	// 3. Events of an earlier life come back into memory before a supplier can add to them.
 	url := g.config.Event.URL
@@ -104,11 +123,32 @@ func (g *gateway) startEdge() error {
 	return nil
 }
 
+// startCustomers opens the customers' listener, last of all, and the deliveries to whoever logs in.
+func (g *gateway) startCustomers() error {
+	customers, err := inbound.New(g.ctx, inbound.Options{
+		Config: g.config.Inbound, DeliverWindow: g.config.Delivery.DeliverWindow, Pool: g.pools.Inbox, Node: g.node, Settings: g.settings,
+		Wake: g.wake, Log: g.log, Registry: g.registry,
+	})
+	if err != nil {
+		return err
+	}
+	g.crew.start("delivery", delivery.New(delivery.Options{
+		Config: g.config.Delivery, Pool: g.pools.Delivery, Node: g.node, Wake: g.wake, Sessions: customers.Sessions(), Log: g.log,
+		Registry: g.registry,
+	}).Run)
+	g.crew.start("customers", customers.Run)
+	return nil
+}
+
 // stop ends the parts in the order in which work flows through them. Each step has Shutdown.Drain, all together
 // Shutdown.Total; a second signal ends every wait.
 func (g *gateway) stop() error {
 	ctx, cancel := context.WithTimeout(g.cut, g.config.Shutdown.Total)
 	defer cancel()
+	// 1. No new deliveries; those in flight are acknowledged or released while the customers are still connected.
+	g.crew.stop(ctx, "delivery")
+	// 2. Customers: no new connections and SUBMITs, what was taken is committed and answered, then the sessions end.
+	g.crew.stop(ctx, "customers")
 	// 3. The workflow finishes the batch in hand; what it leaves waits in the inbox.
 	g.crew.stop(ctx, "workflow")
 	// 4. Suppliers: no new submits, the windows drain, what was surely not written is pending again.
@@ -116,6 +156,9 @@ func (g *gateway) stop() error {
 	// 5. Events: the core accepts what the suppliers said; the rest stays in Redis for who adopts this node.
 	drained := g.events == nil || g.drainEvents(ctx)
 	g.crew.stop(ctx, "events")
+	// 6. The core's own work: what it has not settled waits in its tables.
+	g.crew.stop(ctx, "callback")
+	g.crew.stop(ctx, "settlement")
 	// 7. Nothing issues ids any more: the node number is released.
 	g.crew.stop(ctx, "settings", "wake", "partitions", "node")
 	err := g.releaseNode(drained)
