@@ -37,6 +37,7 @@ type gateway struct {
 	node      *store.Node
 	settings  *settings.Watcher
 	wake      *wake.Bus
+	callback  string            // core: its own URL
 	events    *event.Queue      // edge
 	suppliers *supplier.Manager // edge
 }

@@ -96,6 +96,7 @@ func (g *gateway) startCore() error {
 		return err
 	}
 	g.crew.start("callback", events.Run)
+	g.callback = "http://" + events.Addr()
 	return nil
 }
 
@@ -104,7 +105,7 @@ func (g *gateway) startEdge() error {
 	// 3. Events of an earlier life come back into memory before a supplier can add to them.
 	url := g.config.Event.URL
 	if url == "" {
-		url = "http://" + g.config.Callback.Listen
+		url = g.callback
 	}
 	g.events = event.New(event.Options{
 		Config: g.config.Event, Node: g.node.Number, NodeEpoch: g.node.Epoch, IDs: g.node.IDs, Instance: g.instance(), Redis: g.rdb,

@@ -92,11 +92,12 @@ func TestIDsAscendOverRestarts(t *testing.T) {
 	seen := make(map[cmpp.MsgID]bool)
 	for i := range 20 {
 		n := lease(t, p.Admin, 5*time.Second)
-		for _, id := range take(t, n, 1000) {
-			if id <= last[n.Number] {
-				t.Fatalf("start %d: id %d after %d", i, id, last[n.Number])
+		for range 200 { // milliseconds' worth of ids in less time than that: they run ahead of the clock
+			ids := take(t, n, 16384)
+			if ids[0] <= last[n.Number] {
+				t.Fatalf("start %d: id %d after %d", i, ids[0], last[n.Number])
 			}
-			last[n.Number] = id
+			last[n.Number] = ids[len(ids)-1]
 		}
 		m, err := n.MsgIDs.Take(t.Context(), 5)
 		if err != nil {

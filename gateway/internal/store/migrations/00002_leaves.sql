@@ -5,7 +5,7 @@
 -- +goose StatementBegin
 CREATE FUNCTION ensure_leaf(parent text, leaf text, lo bigint, hi bigint, fill int) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-  PERFORM pg_advisory_xact_lock(8, 0); -- two keepers at once: the second finds the leaf
+  PERFORM pg_advisory_xact_lock(10, 0); -- two keepers at once: the second finds the leaf
   IF EXISTS (SELECT FROM pg_inherits WHERE inhparent = to_regclass(parent) AND inhrelid = to_regclass(leaf)) THEN
     RETURN;
   END IF;
