@@ -194,13 +194,14 @@ func (x *index) excess() map[part]int {
 	return have
 }
 
-// DuplicateSubmits is Σ max(0, S − D) over numbers and parts.
-func DuplicateSubmits(w *Witness) int64 {
-	sum := 0
-	for _, n := range newIndex(w).excess() {
-		sum += n
+// Excess is Σ max(0, S − D) by number: SUBMITs a supplier saw that the database did
+// not dispatch.
+func Excess(w *Witness) map[uint64]int64 {
+	by := map[uint64]int64{}
+	for p, n := range newIndex(w).excess() {
+		by[p.number] += int64(n)
 	}
-	return int64(sum)
+	return by
 }
 
 // 5. Every entry has the n and amount of the messages pointing at it, and every

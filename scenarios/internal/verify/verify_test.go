@@ -266,15 +266,16 @@ func TestOpenFreeze(t *testing.T) {
 	}
 }
 
-func TestDuplicateSubmits(t *testing.T) {
+func TestExcess(t *testing.T) {
 	t.Parallel()
 	w := newWorld(2)
-	if n := verify.DuplicateSubmits(w); n != 0 {
-		t.Errorf("%d duplicates in a world without", n)
+	if by := verify.Excess(w); len(by) != 0 {
+		t.Errorf("%v in a world without", by)
 	}
-	w.Suppliers.Submits = append(w.Suppliers.Submits, w.Suppliers.Submits[0], w.Suppliers.Submits[1])
-	if n := verify.DuplicateSubmits(w); n != 2 {
-		t.Errorf("%d duplicates, want 2", n)
+	a := w.Suppliers.Submits[0]
+	w.Suppliers.Submits = append(w.Suppliers.Submits, a, a)
+	if by := verify.Excess(w); len(by) != 1 || by[a.Key] != 2 {
+		t.Errorf("%v, want 2 for %d", by, a.Key)
 	}
 }
 

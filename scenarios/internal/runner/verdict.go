@@ -1,0 +1,126 @@
+package runner
+
+import (
+	"fmt"
+	"strings"
+
+	"cmppgateway/reports/result"
+	"cmppgateway/scenarios/internal/spec"
+)
+
+// objectives judges every objective against every measured step. An objective that
+// is missed on a machine whose clocks cannot be believed is not a failure of the
+// gateway and not a pass: it is not measured.
+func objectives(s *spec.Scenario, steps []result.Step) (list []result.SLO, missed, unmeasured []string) {
+	for _, o := range s.SLO {
+		for i := range steps {
+			step := &steps[i]
+			if step.Warmup {
+				continue
+			}
+			y := result.SLO{Metric: o.Metric, Step: step.Name}
+			y.Value, y.N, y.Reason = value(step, o.Metric)
+			if o.Max != nil {
+				y.Op, y.Limit, y.Unit = "<=", *o.Max, "ms"
+				y.OK = y.Value != nil && *y.Value <= y.Limit
+			} else {
+				y.Op, y.Limit, y.Unit = ">=", *o.Min, "TPS"
+				y.OK = y.Value != nil && *y.Value >= y.Limit
+			}
+			name := o.Metric + " of " + step.Name
+			switch {
+			case y.OK:
+			case y.Value == nil:
+				unmeasured = append(unmeasured, name)
+			case !step.Valid:
+				y.Reason = "missed while the clocks could not be believed: " + strings.Join(step.Validity.Notes, ", ")
+				unmeasured = append(unmeasured, name)
+			default:
+				missed = append(missed, fmt.Sprintf("%s is %.4g %s, limit %.4g", name, *y.Value, y.Unit, y.Limit))
+			}
+			list = append(list, y)
+		}
+	}
+	return list, missed, unmeasured
+}
+
+// value is a metric of a step with the number of samples behind it.
+func value(step *result.Step, metric string) (v *float64, n int64, reason string) {
+	family, name, _ := strings.Cut(metric, ".")
+	var l result.Latency
+	switch family {
+	case "submit_resp":
+		l = step.SubmitResp.Latency
+	case "first_submit":
+		l = step.FirstSubmit.Latency
+	case "receipts":
+		l = step.Receipts.Latency
+	case "added":
+		l = step.Added
+	case "accepted":
+		return step.AcceptedTPS, step.SubmitResp.OK, ""
+	}
+	switch name {
+	case "p50":
+		v = l.P50
+	case "p95":
+		v = l.P95
+	case "p99":
+		v = l.P99
+	case "tps":
+		return step.FirstSubmit.TPS, l.N, ""
+	}
+	return v, l.N, l.Reason
+}
+
+// judge gives the verdict: what is violated is never excused by a noisy machine,
+// and what was not measured is not passed.
+func judge(s *spec.Scenario, r *result.Report) {
+	var missed, unmeasured []string
+	r.SLO, missed, unmeasured = objectives(s, r.Steps)
+	var broken []string
+	for _, x := range r.Identities {
+		if !x.Status.OK() {
+			name := x.ID
+			if x.Enterprise != "" {
+				name += " of " + x.Enterprise
+			}
+			broken = append(broken, fmt.Sprintf("%s (%s)", name, x.Status))
+		}
+	}
+	for _, x := range r.Checks {
+		if !x.Status.OK() {
+			broken = append(broken, fmt.Sprintf("%s (%s)", x.ID, x.Status))
+		}
+	}
+	for _, x := range r.Conservation {
+		if x.Difference != 0 && len(broken) == 0 {
+			broken = append(broken, fmt.Sprintf("conservation %.0f s into the run", x.AtS))
+		}
+	}
+	switch {
+	case len(broken) > 0:
+		r.Verdict, r.Reason = result.VerdictViolated, "does not hold: "+some(broken)
+	case len(missed) > 0:
+		r.Verdict, r.Reason = result.VerdictSLO, some(missed)
+	case len(unmeasured) > 0:
+		r.Verdict, r.Reason = result.VerdictInvalid, "not measured: "+some(unmeasured)
+	case s.Price == 0:
+		r.Verdict, r.Reason = result.VerdictInvalid, "price 0: every identity holds and no capacity is claimed"
+	default:
+		r.Verdict = result.VerdictPass
+		r.Reason = fmt.Sprintf("%d messages, every identity and check holds", r.Totals.Messages)
+		if len(r.SLO) > 0 {
+			r.Reason += ", every objective is met"
+		}
+	}
+}
+
+// some joins at most four items.
+func some(list []string) string {
+	const most = 4
+	if len(list) > most {
+		return strings.Join(list[:most], "; ") + fmt.Sprintf("; and %d more", len(list)-most)
+	}
+	return strings.Join(list, "; ")
+}
