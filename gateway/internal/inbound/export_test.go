@@ -1,0 +1,4 @@
+package inbound
+
+// ParseTime lets the table test reach the parser.
+var ParseTime = parseTime
