@@ -260,9 +260,15 @@ func (b *bench) try(ctx context.Context, results ...event.SubmitResult) (settlem
 	return *out, nil
 }
 
-func (b *bench) accept(t testing.TB, m sent, msgID uint64) { b.apply(t, b.result(m, event.Accepted, 0, msgID)) }
-func (b *bench) reject(t testing.TB, m sent, code uint32)  { b.apply(t, b.result(m, event.Rejected, code, 0)) }
-func (b *bench) lose(t testing.TB, m sent)                 { b.apply(t, b.result(m, event.Unknown, 0, 0)) }
+func (b *bench) accept(t testing.TB, m sent, msgID uint64) {
+	b.apply(t, b.result(m, event.Accepted, 0, msgID))
+}
+
+func (b *bench) reject(t testing.TB, m sent, code uint32) {
+	b.apply(t, b.result(m, event.Rejected, code, 0))
+}
+
+func (b *bench) lose(t testing.TB, m sent) { b.apply(t, b.result(m, event.Unknown, 0, 0)) }
 
 // next is the command that follows m, dispatched; it fails without one.
 func (b *bench) next(t testing.TB, m sent) sent {

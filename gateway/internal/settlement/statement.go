@@ -97,8 +97,8 @@ type line struct {
 // ResolveUnknown closes unknown submits by a supplier's daily statement: CSV with a header that names the columns account
 // (login id), msg_id, number, src_id, submit_time and result; others are ignored. A line is the submit of its account to
 // its number within ten minutes of the dispatch; several parts of one message are taken in order, several messages to one
-// number are left alone. absent applies to submits of accounts and days (Asia/Shanghai) that the statement lists. hints
-// and wake may be told of the Outcome's consequences by announce, after each COMMIT.
+// number are left alone. absent applies to submits of accounts and days (Asia/Shanghai) that the statement lists.
+// announce (may be nil) is called with each outcome after its COMMIT.
 func ResolveUnknown(ctx context.Context, pool *pgxpool.Pool, ids *message.IDs, snap *settings.Snapshot, statement io.Reader, absent Absent, announce func(*Outcome)) (Resolution, error) {
 	var res Resolution
 	lines, err := readStatement(statement)
@@ -193,13 +193,8 @@ func match(snap *settings.Snapshot, lines []line, unknowns []UnknownSubmit, res 
 		u := &unknowns[i]
 		k := key{login(u), u.Phone}
 		var found *line
-		n := 0
-		for _, l := range by[k] {
-			if fits(u, l) {
-				if n++; found == nil {
-					found = l
-				}
-			}
+		if i := slices.IndexFunc(by[k], func(l *line) bool { return fits(u, l) }); i >= 0 {
+			found = by[k][i]
 		}
 		switch {
 		case found == nil && days[k.account+" "+day(u.DispatchedAt)]:

@@ -1,0 +1,140 @@
+package settlement_test
+
+import (
+	"testing"
+	"time"
+
+	"cmppgateway/gateway/internal/message"
+)
+
+// link says in the database what an edge knows of a channel: since when it is down, if it is, and its lease.
+func (b *bench) link(t testing.TB, channel int32, down, lease time.Duration) {
+	t.Helper()
+	b.exec(t, `INSERT INTO channel_lease (channel_id, node, epoch, fence, lease_until, down_since)
+		VALUES ($1, 1, 1, 1, now() + $2::interval, CASE WHEN $3::interval > '0' THEN now() - $3::interval END)
+		ON CONFLICT (channel_id) DO UPDATE SET lease_until = excluded.lease_until, down_since = excluded.down_since`, channel, lease, down)
+}
+
+func TestReroute(t *testing.T) {
+	t.Parallel()
+	const up, long, short, lapsed = time.Duration(0), 20 * time.Second, 2 * time.Second, -20 * time.Second
+	for name, c := range map[string]struct {
+		disable []int32
+		links   func(*testing.T, *bench)
+		to      int32 // 0 = it ends, as failed/ROUTE
+	}{
+		"up":                           {nil, func(t *testing.T, b *bench) { b.link(t, 1, up, time.Minute); b.link(t, 2, up, time.Minute) }, 1},
+		"disabled":                     {[]int32{1}, func(t *testing.T, b *bench) { b.link(t, 2, up, time.Minute) }, 2},
+		"disabled, the backup down":    {[]int32{1}, func(t *testing.T, b *bench) { b.link(t, 2, long, time.Minute) }, 2},
+		"disabled, no backup":          {[]int32{1, 2}, func(*testing.T, *bench) {}, 0},
+		"down for long":                {nil, func(t *testing.T, b *bench) { b.link(t, 1, long, time.Minute); b.link(t, 2, up, time.Minute) }, 2},
+		"down for long, no other up":   {nil, func(t *testing.T, b *bench) { b.link(t, 1, long, time.Minute); b.link(t, 2, long, time.Minute) }, 1},
+		"down for long, the other off": {[]int32{2}, func(t *testing.T, b *bench) { b.link(t, 1, long, time.Minute); b.link(t, 2, up, time.Minute) }, 1},
+		"down for a moment":            {nil, func(t *testing.T, b *bench) { b.link(t, 1, short, time.Minute); b.link(t, 2, up, time.Minute) }, 1},
+		"owner gone":                   {nil, func(t *testing.T, b *bench) { b.link(t, 1, up, lapsed); b.link(t, 2, up, time.Minute) }, 2},
+		"not opened yet":               {nil, func(t *testing.T, b *bench) { b.link(t, 2, up, time.Minute) }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			m, dispatched := b.queue(t, spec{}), b.send(t, spec{})
+			c.links(t, b)
+			b.exec(t, `UPDATE channel SET enabled = false WHERE id = ANY($1)`, c.disable)
+			b.refresh(t)
+			b.sweep(t)
+			b.sweep(t)
+			if n := b.count(t, `SELECT count(*) FROM submit_outbox WHERE id = $1 AND state = 1`, dispatched.submit); n != 1 {
+				t.Error("a dispatched command was withdrawn")
+			}
+			next, waits := b.follow(t, m)
+			switch {
+			case c.to == 0:
+				b.want(t, m, message.Failed, message.Released, "NOROUTE")
+				if waits || b.receipts(t, m) != 1 {
+					t.Errorf("command left %t, %d receipts", waits, b.receipts(t, m))
+				}
+			case next.channel != c.to || next.attempt != 1:
+				t.Errorf("on channel %d as attempt %d, want %d and 1", next.channel, next.attempt, c.to)
+			case c.to == 1 && next.submit != m.submit:
+				t.Error("the command was replaced although it stays")
+			case c.to != 1:
+				if n := b.count(t, `SELECT retry_of FROM submit_outbox WHERE id = $1`, next.submit); n != m.submit {
+					t.Errorf("linked to %d, want %d", n, m.submit)
+				}
+				if len(b.hints.cmds) != 1 || b.hints.cmds[0].SubmitID != next.submit || b.hints.cmds[0].ChannelID != c.to {
+					t.Errorf("hinted: %+v", b.hints.cmds)
+				}
+				b.dispatch(t, next.submit)
+				b.accept(t, next, 5)
+				b.want(t, m, message.Submitted, message.Charged, "")
+			}
+			b.books(t)
+		})
+	}
+}
+
+// A resend that is moved keeps its place in the chain: it does not go back to who refused it while there is another.
+func TestRerouteKeepsTheChain(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(t, `INSERT INTO channel_group_member (group_id, channel_id, priority) VALUES (1, 3, 2)`)
+	b.refresh(t)
+	m := b.send(t, spec{})
+	b.reject(t, m, 8)
+	b.exec(t, `UPDATE channel SET enabled = false WHERE id = 2`)
+	b.refresh(t)
+	b.sweep(t)
+	moved, _ := b.follow(t, m)
+	if moved.channel != 3 || moved.attempt != 2 {
+		t.Fatalf("on channel %d as attempt %d, want 3 and 2", moved.channel, moved.attempt)
+	}
+	b.dispatch(t, moved.submit)
+	b.reject(t, moved, 8)
+	if last := b.next(t, moved); last.channel != 3 || last.attempt != 3 {
+		t.Errorf("then on channel %d as attempt %d, want 3 again and 3", last.channel, last.attempt)
+	}
+	b.books(t)
+}
+
+// More commands than one transaction takes.
+func TestSweepsGoOn(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for range 450 {
+		b.queue(t, spec{})
+	}
+	b.exec(t, `UPDATE message SET valid_until = now() - interval '1 s' WHERE id % 2 = 0`)
+	b.sweep(t)
+	if n := b.count(t, `SELECT count(*) FROM submit_outbox o JOIN message m ON m.id = o.message_id WHERE m.id % 2 = 0`); n != 0 {
+		t.Errorf("%d expired commands left", n)
+	}
+	b.exec(t, `UPDATE channel SET enabled = false WHERE id = 1`)
+	b.refresh(t)
+	b.sweep(t)
+	if n := b.count(t, `SELECT count(*) FROM submit_outbox WHERE channel_id = 1`); n != 0 {
+		t.Errorf("%d commands of the disabled channel left", n)
+	}
+	b.books(t)
+}
+
+// A dispatched command without an outcome becomes unknown once its answer is overdue, and its late answer still counts.
+func TestOverdueAnswers(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	fresh, stale, orphan := b.send(t, spec{}), b.send(t, spec{}), b.send(t, spec{})
+	b.exec(t, `UPDATE submit_outbox SET at = now() - interval '71 s' WHERE id <> $1`, fresh.submit)
+	b.exec(t, `UPDATE submit_outbox SET node = 200 WHERE id = $1`, orphan.submit) // of a node that is not alive: its adopter's
+	b.sweep(t)
+	b.want(t, fresh, message.Checked, message.Frozen, "")
+	b.want(t, orphan, message.Checked, message.Frozen, "")
+	b.want(t, stale, message.Unknown, message.Frozen, "")
+	if n := b.count(t, `SELECT count(*) FROM unknown_submit WHERE submit_id = $1 AND supplier_account = 1`, stale.submit); n != 1 {
+		t.Errorf("%d unknown submits, want 1", n)
+	}
+	b.accept(t, stale, 7)
+	b.want(t, stale, message.Submitted, message.Charged, "")
+	if n := b.count(t, `SELECT count(*) FROM unknown_submit`); n != 0 {
+		t.Errorf("%d unknown submits left", n)
+	}
+	b.books(t)
+}
