@@ -1,0 +1,311 @@
+package delivery_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"cmppgateway/gateway/cmpp"
+	"cmppgateway/gateway/internal/config"
+	"cmppgateway/gateway/internal/delivery"
+	"cmppgateway/gateway/internal/inbound"
+	"cmppgateway/gateway/internal/session"
+	"cmppgateway/gateway/internal/store"
+	"cmppgateway/gateway/internal/wake"
+	"cmppgateway/gateway/internal/workflow"
+	"cmppgateway/testenv"
+)
+
+func TestMain(m *testing.M) {
+	testenv.Migrated(store.Migrate)
+	testenv.Main(m)
+}
+
+// bench is a database and what every process needs.
+type bench struct {
+	*pgxpool.Pool
+
+	cfg config.Delivery
+}
+
+func setup(t testing.TB) *bench {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), testenv.DB(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	b := &bench{Pool: pool, cfg: config.Default().Delivery}
+	b.cfg.Sweep = 200 * time.Millisecond
+	return b
+}
+
+func (b *bench) exec(t testing.TB, sql string, args ...any) {
+	t.Helper()
+	if _, err := b.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func (b *bench) count(t testing.TB, sql string, args ...any) (n int) {
+	t.Helper()
+	if err := b.QueryRow(t.Context(), sql, args...).Scan(&n); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return n
+}
+
+// process is one process of the gateway as far as deliveries go: links, barrier, node.
+type process struct {
+	*bench
+
+	node *store.Node
+	bus  *wake.Bus
+	stop func()
+
+	mu       sync.Mutex
+	links    map[int32][]*session.Session
+	held     map[cmpp.MsgID]bool
+	asked    int // how often the barrier was asked
+	onChange func(bool)
+}
+
+// boot starts a process.
+func (b *bench) boot(t testing.TB) *process {
+	t.Helper()
+	node, err := store.LeaseNode(t.Context(), b.Pool, config.Node{Lease: time.Minute}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.bootAs(t, node)
+}
+
+func (b *bench) bootAs(t testing.TB, node *store.Node) *process {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	p := &process{bench: b, node: node, bus: wake.New(nil, log), links: map[int32][]*session.Session{}, held: map[cmpp.MsgID]bool{}}
+	d := delivery.New(delivery.Options{
+		Config: b.cfg, Pool: b.Pool, Node: node, Wake: p.bus, Sessions: p, Log: log, Registry: prometheus.NewRegistry(),
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx) }()
+	p.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() { p.stop() })
+	return p
+}
+
+func (p *process) Each(f func(int32, []*session.Session)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for app, links := range p.links {
+		f(app, links)
+	}
+}
+
+func (p *process) Unwritten(id cmpp.MsgID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked++
+	return p.held[id]
+}
+
+func (p *process) OnChange(f func(bool)) { p.onChange = f }
+
+func (p *process) hold(id cmpp.MsgID, on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held[id] = on
+}
+
+func (p *process) nudge() { p.bus.Publish(workflow.TopicDelivery) }
+
+// customer is one connection and what came over it.
+type customer struct {
+	t        testing.TB
+	server   *session.Session
+	delivers chan deliver
+	mute     chan struct{} // closed: answers nothing any more
+	link     *session.Session
+	end      func()
+}
+
+type deliver struct {
+	seq uint32
+	*cmpp.Deliver
+}
+
+// handler serves both ends.
+type handler struct {
+	request func(*session.Session, cmpp.Header, cmpp.PDU)
+}
+
+func (h handler) OnRequest(s *session.Session, hd cmpp.Header, p cmpp.PDU) { h.request(s, hd, p) }
+
+func (handler) OnBadRequest(*session.Session, cmpp.Header, *cmpp.DecodeError) {}
+
+func (handler) OnLateResponse(_ *session.Session, _ cmpp.Header, p cmpp.PDU, token any) {
+	if l, ok := token.(inbound.Late); ok {
+		l.OnLate(p)
+	}
+}
+
+// answers what the customer does with a DELIVER.
+type answers func(d deliver) (result uint32, answer bool)
+
+func accept(deliver) (uint32, bool) { return 0, true }
+
+func silence(deliver) (uint32, bool) { return 0, false }
+
+// connect logs a customer of app in.
+func (p *process) connect(t testing.TB, app int32, v cmpp.Version, answer answers) *customer {
+	t.Helper()
+	return p.connectWith(t, app, v, session.Config{Window: p.cfg.DeliverWindow}, answer)
+}
+
+func (p *process) connectWith(t testing.TB, app int32, v cmpp.Version, cfg session.Config, answer answers) *customer {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	ours, err := new(net.Dialer).DialContext(t.Context(), "tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &customer{t: t, delivers: make(chan deliver, 1<<16)}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	accepted := make(chan *session.Session, 1)
+	running.Go(func() {
+		s, err := session.Accept(ctx, theirs, cfg, func(context.Context, *cmpp.Connect, net.Addr) (session.Welcome, error) {
+			return session.Welcome{Secret: []byte("s"), Version: v}, nil
+		})
+		accepted <- s
+		if err == nil {
+			_ = s.Run(ctx, handler{})
+		}
+	})
+	c.link, err = session.Login(ctx, ours, session.Config{}, session.Credentials{SourceAddr: "1", Secret: []byte("s"), Version: v})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.server = <-accepted
+	running.Go(func() {
+		_ = c.link.Run(ctx, handler{func(s *session.Session, hd cmpp.Header, q cmpp.PDU) {
+			d := deliver{hd.Sequence, q.(*cmpp.Deliver)}
+			c.delivers <- d
+			if result, ok := answer(d); ok {
+				c.reply(d, result)
+			}
+		}})
+	})
+	c.server.OnWindow(func() { p.onChange(false) })
+	p.mu.Lock()
+	p.links[app] = append(p.links[app], c.server)
+	p.mu.Unlock()
+	p.onChange(true)
+	c.end = sync.OnceFunc(func() {
+		p.mu.Lock()
+		for i, s := range p.links[app] {
+			if s == c.server {
+				p.links[app] = append(append([]*session.Session(nil), p.links[app][:i]...), p.links[app][i+1:]...)
+			}
+		}
+		if len(p.links[app]) == 0 {
+			delete(p.links, app)
+		}
+		p.mu.Unlock()
+		c.link.Close(nil)
+		c.server.Close(nil)
+		cancel()
+		running.Wait()
+	})
+	t.Cleanup(func() { c.end() })
+	return c
+}
+
+func (c *customer) reply(d deliver, result uint32) {
+	c.t.Helper()
+	if err := c.link.Reply(d.seq, &cmpp.DeliverResp{MsgID: d.MsgID, Result: result}, nil); err != nil && !errors.Is(err, session.ErrClosed) {
+		c.t.Errorf("reply: %v", err)
+	}
+}
+
+const patience = 20 * time.Second
+
+func (c *customer) next() deliver {
+	c.t.Helper()
+	select {
+	case d := <-c.delivers:
+		return d
+	case <-time.After(patience):
+		c.t.Fatal("no DELIVER within 20 s")
+		return deliver{}
+	}
+}
+
+// quiet wants no DELIVER for a moment.
+func (c *customer) quiet(d time.Duration) {
+	c.t.Helper()
+	select {
+	case got := <-c.delivers:
+		c.t.Fatalf("unexpected DELIVER %d", got.MsgID)
+	case <-time.After(d):
+	}
+}
+
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	limit := time.Now().Add(patience)
+	for !ok() {
+		if time.Now().After(limit) {
+			t.Fatalf("not within 20 s: %s", what)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// receipt inserts a receipt of app accepted by the process and returns its id.
+func (p *process) receipt(t testing.TB, app int32) int64 {
+	return p.receiptOf(t, app, p.node.Number, "1 second")
+}
+
+func (p *process) receiptOf(t testing.TB, app int32, node int16, age string) int64 {
+	t.Helper()
+	id, err := p.node.IDs.Next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.insert(t, id, app, node, age)
+	return id
+}
+
+func (p *process) insert(t testing.TB, id int64, app int32, node int16, age string) {
+	t.Helper()
+	p.exec(t, `INSERT INTO delivery (id, pos, message_id, msg_id, accept_session, accepted_at, done_at, app_id, kind, accept_node, stat, dest, src, service)
+		VALUES ($1, $1, 1, $2, 1, now() - $5::text::interval, now(), $3, 1, $4, 'DELIVRD', '13800000001', '106912', 'svc')`, id, id/3, app, node, age)
+}
+
+// rows is how many deliveries an application has.
+func (b *bench) rows(t testing.TB, app int32) int {
+	t.Helper()
+	return b.count(t, "SELECT count(*) FROM delivery WHERE app_id = $1", app)
+}
