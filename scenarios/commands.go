@@ -105,6 +105,7 @@ type runCommand struct {
 	Set         []string `help:"Change one value for this run, as in gateway.supplier.barrier_rate=100." placeholder:"PATH=VALUE" sep:"none"`
 	Gateway     string   `help:"The gateway program; without it the one beside this program." type:"path" placeholder:"FILE"`
 	Runs        string   `help:"Directory for run directories." default:"runs" type:"path"`
+	Stack       string   `help:"Where PostgreSQL and Redis come from: ${enum}; empty as TESTENV_MODE says, else auto." enum:",auto,urls,containers,processes" default:""`
 	AllowRemote bool     `help:"Allow PostgreSQL and Redis that are not on this machine."`
 	Verbose     bool     `help:"Log what the harness does." short:"v"`
 }
@@ -125,7 +126,7 @@ func (c *runCommand) Run(p *program) error {
 	}
 	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: level}))
 	o := runner.Options{
-		Scenario: s, Gateway: c.Gateway, Given: c.Gateway != "", Runs: c.Runs, Stack: stack.Options{Log: log}, AllowRemote: c.AllowRemote,
+		Scenario: s, Gateway: c.Gateway, Given: c.Gateway != "", Runs: c.Runs, Stack: stack.Options{Mode: c.Stack, Log: log}, AllowRemote: c.AllowRemote,
 		Progress: p.stderr, Log: log, Version: version,
 	}
 	if o.Gateway == "" {

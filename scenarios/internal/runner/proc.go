@@ -168,3 +168,60 @@ func memory() int64 {
 	}
 	return 0
 }
+
+// findPostgres is the main process of the server that has a session on the
+// database, 0 when it cannot be seen. PostgreSQL writes the database into the title
+// of every session's process, and a run's database has a name of its own, so this
+// works also for a server in a container of this machine.
+func findPostgres(database string) int {
+	found := 0
+	dirs, _ := filepath.Glob("/proc/[0-9]*") //nolint:errcheck // the pattern is right
+	for _, dir := range dirs {
+		title, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+		if err != nil || !bytes.HasPrefix(title, []byte("postgres: ")) || !bytes.Contains(title, []byte(" "+database+" ")) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err != nil {
+			continue
+		}
+		fields, err := procStat(pid)
+		if err != nil {
+			continue
+		}
+		parent, err := strconv.Atoi(fields[statParent])
+		if err != nil || found != 0 && found != parent {
+			return 0
+		}
+		found = parent
+	}
+	return found
+}
+
+// findRedis is the process of a Redis that says it has the process id inner in its
+// own namespace, 0 when none or several could be it.
+func findRedis(inner int64) int {
+	found := 0
+	dirs, _ := filepath.Glob("/proc/[0-9]*") //nolint:errcheck // the pattern is right
+	for _, dir := range dirs {
+		name, err := os.ReadFile(filepath.Join(dir, "comm"))
+		if err != nil || strings.TrimSpace(string(name)) != "redis-server" {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(dir, "status"))
+		if err != nil {
+			continue
+		}
+		_, rest, _ := strings.Cut(string(data), "NSpid:")
+		line, _, _ := strings.Cut(rest, "\n")
+		ids := strings.Fields(line)
+		if len(ids) == 0 || ids[len(ids)-1] != strconv.FormatInt(inner, 10) {
+			continue
+		}
+		if found != 0 {
+			return 0
+		}
+		found, _ = strconv.Atoi(filepath.Base(dir)) //nolint:errcheck // the pattern has digits only
+	}
+	return found
+}

@@ -107,6 +107,7 @@ type run struct {
 
 	progress  progress
 	stack     *stack.Stack
+	database  string
 	files     gatewayFiles
 	conn      *pgx.Conn // for everything but the sampler
 	rdb       *redis.Client
@@ -323,15 +324,15 @@ func redisVersion(ctx context.Context, rdb *redis.Client) string {
 
 // makeDatabase makes the run's own database and its schema.
 func (r *run) makeDatabase(ctx context.Context) error {
-	name := "run_" + strings.ToLower(strings.ReplaceAll(filepath.Base(r.dir), "-", "_"))
-	addr, err := r.stack.CreateDatabase(ctx, name, "")
+	r.database = "run_" + strings.ToLower(strings.ReplaceAll(filepath.Base(r.dir), "-", "_"))
+	addr, err := r.stack.CreateDatabase(ctx, r.database, "")
 	if err != nil {
 		return unfit("make the database: %w", err)
 	}
 	r.later(func() error {
 		drop, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		return r.stack.DropDatabase(drop, name)
+		return r.stack.DropDatabase(drop, r.database)
 	})
 	if r.conn, err = r.connect(ctx, addr); err != nil {
 		return err
@@ -586,7 +587,10 @@ func (r *run) observe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p := pids{gateway: r.gateway.pid(), harness: os.Getpid()}
+	p := pids{
+		gateway: r.gateway.pid(), harness: os.Getpid(),
+		postgres: findPostgres(r.database), redis: findRedis(redisInfo(ctx, r.rdb, "server", "process_id")),
+	}
 	if x := r.stack.Postgres(); x != nil {
 		p.postgres = x.PID()
 	}
