@@ -40,7 +40,7 @@ func faultOf(err error) fault {
 		return fault{}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), store.Code(err) == "57014":
 		return fault{codeTimeout, err}
-	case store.IsTransient(err):
+	case store.IsTransient(err) && !errors.Is(err, settlement.ErrResult):
 		return fault{codeBusy, err}
 	}
 	return fault{codeInternal, err}
@@ -221,7 +221,7 @@ func (s *Server) insertUplinks(ctx context.Context, items []item[event.Uplink]) 
 		ids, msgIDs, hashes = append(ids, it.event.ID), append(msgIDs, k.msgID), append(hashes, k.hash)
 		phones, dests, at = append(phones, k.phone), append(dests, k.dest), append(at, it.value.At)
 		accounts, channels = append(accounts, k.account), append(channels, it.value.ChannelID)
-		formats, udhis, contents = append(formats, it.value.Fmt), append(udhis, it.value.UDHI), append(contents, it.value.Content)
+		formats, udhis, contents = append(formats, it.value.Fmt), append(udhis, it.value.UDHI), append(contents, raw(it.value.Content))
 	}
 	return store.Retry(ctx, s.Pool, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, store.CallbackUplinks, ids, msgIDs, phones, dests, at, accounts, channels, formats, udhis, contents, hashes)

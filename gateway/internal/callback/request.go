@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -34,6 +35,9 @@ func parse(r io.Reader) (request, error) {
 		if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			return req, fmt.Errorf("%s: %s at offset %d: want %s", t.Field, t.Value, t.Offset, t.Type)
 		}
+		if err := badID(body); err != nil {
+			return req, err
+		}
 		return req, fmt.Errorf("body: %w", err)
 	}
 	if n := len(req.BatchID); n < 1 || n > batchIDMax {
@@ -48,6 +52,25 @@ func parse(r io.Reader) (request, error) {
 		}
 	}
 	return req, nil
+}
+
+// badID names the event whose id cannot be read, which the decoder does not.
+func badID(body []byte) error {
+	var req struct {
+		Events []struct {
+			ID any `json:"eventId"`
+		} `json:"events"`
+	}
+	if json.Unmarshal(body, &req) != nil {
+		return nil
+	}
+	for i, e := range req.Events {
+		text, ok := e.ID.(string)
+		if _, err := strconv.ParseInt(text, 10, 64); !ok || err != nil {
+			return fmt.Errorf("events[%d].eventId: %v: want a number above 0 as a string", i, e.ID)
+		}
+	}
+	return nil
 }
 
 // decode reads a payload into v; the error is of that event alone.

@@ -287,7 +287,7 @@ func (w *work) apply(ctx context.Context, s *submit, r *receipt) {
 	m := w.msgs[s.message]
 	switch {
 	case m == nil:
-		w.exception(r.event, s, kindContradiction, errVanished.Error()+", then "+r.stat)
+		w.exception(r.event, s, kindContradiction, "message not found, then "+r.stat)
 	case r.phone != 0 && r.phone != m.phone:
 		w.exception(r.event, s, kindRecipient, r.stat) // numbers stay out of what people read
 	case s.state != message.Accepted:

@@ -47,7 +47,8 @@ func columns(results []*event.SubmitResult) (a answers, err error) {
 
 // ApplyResults settles results of different submits in tx (data T4): submits move, messages and money follow, refused ones
 // are sent again. A result that moves nothing is known already, or contradicts what is known and is listed. Announce the
-// outcome after COMMIT. An error that is not store.IsTransient is the fault of some result: apply them one by one then.
+// outcome after COMMIT. An error that is ErrResult, or not store.IsTransient, is the
+// fault of some result: apply them one by one then.
 func ApplyResults(ctx context.Context, tx pgx.Tx, ids *message.IDs, snap *settings.Snapshot, results []event.SubmitResult) (*Outcome, error) {
 	w := newWork(ids, snap, refundWindow)
 	if err := w.results(ctx, tx, results); err != nil {
@@ -65,7 +66,7 @@ func (w *work) results(ctx context.Context, tx pgx.Tx, results []event.SubmitRes
 		by[results[i].SubmitID] = &results[i]
 	}
 	if len(by) != len(results) {
-		return fmt.Errorf("%d results of %d submits: want one each", len(results), len(by))
+		return fmt.Errorf("%w: %d results of %d submits, want one each", ErrResult, len(results), len(by))
 	}
 	slices.SortFunc(order, func(a, b *event.SubmitResult) int { return cmp.Compare(a.SubmitID, b.SubmitID) })
 	a, err := columns(order)

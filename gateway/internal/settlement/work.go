@@ -17,8 +17,11 @@ import (
 	"cmppgateway/gateway/internal/store"
 )
 
+// ErrResult marks errors that lie in a result and not in the database: it can never be applied.
+var ErrResult = errors.New("faulty result")
+
 // errVanished says that a submit's message is not in the database (any more).
-var errVanished = errors.New("message not found")
+var errVanished = fmt.Errorf("%w: message not found", ErrResult)
 
 // msg is a message row that this transaction has locked.
 type msg struct {
@@ -284,5 +287,5 @@ func stateOf(s string) (message.Submit, error) {
 	case event.Unknown:
 		return message.SubmitUnknown, nil
 	}
-	return 0, fmt.Errorf("state %q: want accepted, rejected or unknown", s)
+	return 0, fmt.Errorf("%w: state %q, want accepted, rejected or unknown", ErrResult, s)
 }
