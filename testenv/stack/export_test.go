@@ -1,6 +1,8 @@
 package stack
 
-// ByVersion, ErrNoContainers and FreePort are here for the tests.
+import "context"
+
+// For the tests.
 var (
 	ByVersion       = byVersion
 	ErrNoContainers = errNoContainers
@@ -11,3 +13,8 @@ var (
 
 // HideFolders leaves PATH as the only place programs are looked for in.
 func HideFolders() { folders = nil }
+
+// First starts a stopped server as if for the first time.
+func (p *Process) First(ctx context.Context, pick func(context.Context) (int, error)) error {
+	return p.first(ctx, pick)
+}

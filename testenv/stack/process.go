@@ -251,11 +251,11 @@ func (p *Process) Restart(ctx context.Context) error {
 }
 
 // first starts the server for the first time, on another port when the one
-// chosen was taken meanwhile.
-func (p *Process) first(ctx context.Context) error {
+// picked was taken meanwhile.
+func (p *Process) first(ctx context.Context, pick func(context.Context) (int, error)) error {
 	var errs []error
 	for range startTries {
-		port, err := freePort(ctx)
+		port, err := pick(ctx)
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package stack_test
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -260,6 +261,32 @@ func TestPortsLieBelowTheOutgoingRange(t *testing.T) {
 	for range 20 {
 		if port, err := stack.FreePort(t.Context()); err != nil || port >= low {
 			t.Errorf("port %d, %v; want one below %d", port, err, low)
+		}
+	}
+}
+
+func TestATakenPortMeansAnother(t *testing.T) {
+	t.Parallel()
+	for _, p := range []*stack.Process{startRedis(t), startPostgres(t)} {
+		if err := p.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		taken, err := net.Listen("tcp4", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		picked := 0
+		err = p.First(t.Context(), func(ctx context.Context) (int, error) {
+			if picked++; picked == 1 {
+				return taken.Addr().(*net.TCPAddr).Port, nil
+			}
+			return stack.FreePort(ctx)
+		})
+		if err != nil || picked != 2 || p.Addr() == taken.Addr().String() {
+			t.Errorf("%s: after %d ports at %s: %v; want the second port", p.Name(), picked, p.Addr(), err)
+		}
+		if err := taken.Close(); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
