@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"cmppgateway/gateway/internal/admin"
 	"cmppgateway/gateway/internal/observe"
 	"cmppgateway/gateway/internal/settings"
@@ -54,12 +56,13 @@ func (p *program) checkPostgres(ctx context.Context, wrong wrongFunc) error {
 		return err
 	}
 	defer pools.Close()
-	asked := time.Now()
 	d, err := admin.Postgres(ctx, pools.Inbox)
 	if err != nil {
 		return err
 	}
-	clock("postgres", asked, d.Clock, wrong)
+	if err := checkClock(ctx, postgresClock(pools), wrong); err != nil {
+		return err
+	}
 	for _, s := range []struct{ name, value string }{
 		{"fsync", d.Fsync}, {"synchronous_commit", d.SynchronousCommit}, {"full_page_writes", d.FullPageWrites},
 	} {
@@ -104,22 +107,30 @@ func (p *program) checkRedis(ctx context.Context, wrong wrongFunc) error {
 	if err != nil {
 		return err
 	}
-	asked := time.Now()
-	now, err := rdb.Time(ctx).Result()
-	if err != nil {
+	if err := checkClock(ctx, redisClock(rdb), wrong); err != nil {
 		return err
 	}
-	clock("redis", asked, now, wrong)
 	if policy := s["maxmemory-policy"]; policy != "noeviction" {
 		wrong("redis: maxmemory-policy is %s: it would drop events and hints; it must be noeviction", policy)
 	}
 	return nil
 }
 
-// clock compares theirs with ours, halfway between the question and the answer.
-func clock(name string, asked, theirs time.Time, wrong wrongFunc) {
-	took := time.Since(asked)
-	if apart := theirs.Sub(asked.Add(took / 2)).Abs(); apart > clockLimit+took/2 {
-		wrong("%s: its clock and ours are %s apart, at most %s allowed", name, apart.Round(time.Millisecond), clockLimit)
+func checkClock(ctx context.Context, c observe.Clock, wrong wrongFunc) error {
+	ahead, margin, err := c.Apart(ctx)
+	if err == nil && ahead.Abs() > clockLimit+margin {
+		wrong("%s: its clock and ours are %s apart, at most %s allowed", c.Name, ahead.Abs().Round(time.Millisecond), clockLimit)
 	}
+	return err
+}
+
+func postgresClock(pools *store.Pools) observe.Clock {
+	return observe.Clock{Name: "postgres", Now: func(ctx context.Context) (time.Time, error) {
+		d, err := admin.Postgres(ctx, pools.Admin)
+		return d.Clock, err
+	}}
+}
+
+func redisClock(rdb *redis.Client) observe.Clock {
+	return observe.Clock{Name: "redis", Now: func(ctx context.Context) (time.Time, error) { return rdb.Time(ctx).Result() }}
 }

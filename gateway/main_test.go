@@ -127,6 +127,7 @@ func wrongUsage(t *testing.T, gw binary) {
 		{"unknown variable", append([]string{"CMPPGW_INBOUND_SPEED=1"}, url...), []string{"check"}, "CMPPGW_INBOUND_SPEED: no such setting"},
 		{"no database given", nil, []string{"serve"}, "postgres.url"},
 		{"edge that does not know the core", url, []string{"serve", "--roles", "edge"}, "event.url"},
+		{"statement that is not there", url, []string{"unknown", "resolve", "--from", "nowhere.csv"}, "nowhere.csv"},
 		{"faulty seed file", url, []string{"seed", "--file", write(t, "s.yaml", "enterprises:\n  - {id: 0, name: x}\n")}, "s.yaml"},
 	} {
 		code, stdout, stderr := gw.run(t, c.env, c.args...)
@@ -271,6 +272,13 @@ func seeds(t *testing.T, gw binary) {
 	var held int
 	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM node_lease WHERE instance IS NOT NULL").Scan(&held); err != nil || held != 0 {
 		t.Errorf("%d node numbers still held, %v", held, err)
+	}
+	if code, stdout, stderr := gw.run(t, env, "unknown", "list"); code != 0 || stdout != "0 unknown\n" {
+		t.Errorf("unknown list: exit %d, %q %q", code, stdout, stderr)
+	}
+	statement := write(t, "statement.csv", "account,msg_id,number,src_id,submit_time,result\n")
+	if code, stdout, stderr := gw.run(t, env, "unknown", "resolve", "--from", statement); code != 0 || !strings.HasPrefix(stdout, "0 accepted") {
+		t.Errorf("unknown resolve: exit %d, %q %q", code, stdout, stderr)
 	}
 	if _, err := conn.Exec(t.Context(), "UPDATE account SET available = available - 1"); err != nil {
 		t.Fatal(err)

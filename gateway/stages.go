@@ -49,6 +49,9 @@ func (g *gateway) start() (err error) {
 	g.crew.start("settings", g.settings.Run)
 	g.wake = wake.New(g.rdb, g.log)
 	g.crew.start("wake", g.wake.Run)
+	g.crew.start("clocks", func(ctx context.Context) error {
+		return observe.KeepClocks(ctx, g.registry, postgresClock(g.pools), redisClock(g.rdb))
+	})
 	if g.core() {
 		if err := g.startCore(); err != nil {
 			return err
@@ -161,7 +164,7 @@ func (g *gateway) stop() error {
 	g.crew.stop(ctx, "callback")
 	g.crew.stop(ctx, "settlement")
 	// 7. Nothing issues ids any more: the node number is released.
-	g.crew.stop(ctx, "settings", "wake", "partitions", "node")
+	g.crew.stop(ctx, "settings", "wake", "clocks", "partitions", "node")
 	err := g.releaseNode(drained)
 	g.crew.stop(ctx, "admin")
 	return errors.Join(err, g.crew.leftover())

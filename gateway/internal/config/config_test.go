@@ -114,6 +114,8 @@ func TestFaults(t *testing.T) {
 		{"port of an address", "inbound:\n  listen: x:70000\n", "gateway.yaml:2: inbound.listen is x:70000: want host:port"},
 		{"redis url", "redis:\n  url: http://x\n", "gateway.yaml:2: redis.url is no such URL: want redis://[:password@]host:port/db"},
 		{"event url", "event:\n  url: core\n", "gateway.yaml:2: event.url is core: want http://host:port"},
+		{"open callback without a token", "callback:\n  listen: :8090\n", `callback.token is "": needed when callback.listen is not on loopback`},
+		{"open admin API without a token", "admin:\n  listen: 10.0.0.1:8091\n", `admin.token is "": needed when admin.listen is not on loopback`},
 		{"drain above total", "shutdown:\n  drain: 50s\n", "gateway.yaml:2: shutdown.drain is 50s: allowed up to shutdown.total (40s)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -123,6 +125,18 @@ func TestFaults(t *testing.T) {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+func TestLoopbackNeedsNoToken(t *testing.T) {
+	t.Parallel()
+	for _, addr := range []string{"127.0.0.1:1", "localhost:1", "[::1]:1", "127.9.9.9:1"} {
+		if _, err := config.Load("", append([]string{"CMPPGW_ADMIN_LISTEN=" + addr, "CMPPGW_CALLBACK_LISTEN=" + addr}, databaseOnly...)); err != nil {
+			t.Errorf("%s: %v", addr, err)
+		}
+	}
+	if _, err := config.Load("", append([]string{"CMPPGW_ADMIN_LISTEN=0.0.0.0:1", "CMPPGW_ADMIN_TOKEN=t"}, databaseOnly...)); err != nil {
+		t.Errorf("with a token: %v", err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"reflect"
 	"strconv"
@@ -100,6 +101,13 @@ func inRange[T cmp.Ordered](value, lo, hi string, parse func(string) (T, error))
 	return err == nil && errLo == nil && errHi == nil && l <= v && v <= h
 }
 
+// loopback says whether only this machine reaches addr. A faulty address is reported elsewhere.
+func loopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	ip, parseErr := netip.ParseAddr(host)
+	return err != nil || host == "localhost" || parseErr == nil && ip.IsLoopback()
+}
+
 // relations are the rules between two settings.
 func (c Config) relations() (faults FaultsError) {
 	wrong := func(bad bool, path string, value any, want string) {
@@ -127,6 +135,9 @@ func (c Config) relations() (faults FaultsError) {
 		u, err := url.Parse(c.Event.URL)
 		wrong(err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "", "event.url", c.Event.URL, "want http://host:port")
 	}
+	// Whoever reaches the callback moves messages and money; whoever reaches the admin API reads the settings.
+	wrong(c.Callback.Token == "" && !loopback(c.Callback.Listen), "callback.token", `""`, "needed when callback.listen is not on loopback")
+	wrong(c.Admin.Token == "" && !loopback(c.Admin.Listen), "admin.token", `""`, "needed when admin.listen is not on loopback")
 	most("inbound.max_unauthenticated", c.Inbound.MaxUnauthenticated, "inbound.max_connections", c.Inbound.MaxConnections)
 	most("inbound.batch_max", c.Inbound.BatchMax, "inbound.queue_max", c.Inbound.QueueMax)
 	most("workflow.batch_target", c.Workflow.BatchTarget, "workflow.batch_max", c.Workflow.BatchMax)

@@ -1,6 +1,10 @@
 package observe
 
 import (
+	"context"
+	"fmt"
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
@@ -47,5 +51,52 @@ func (p *pools) Collect(c chan<- prometheus.Metric) {
 		c <- prometheus.MustNewConstMetric(p.size, prometheus.GaugeValue, float64(s.MaxConns()), n.Name)
 		c <- prometheus.MustNewConstMetric(p.waits, prometheus.CounterValue, float64(s.EmptyAcquireCount()), n.Name)
 		c <- prometheus.MustNewConstMetric(p.waiting, prometheus.CounterValue, s.EmptyAcquireWaitTime().Seconds(), n.Name)
+	}
+}
+
+// Clock is a server whose clock is compared with this process's (P12).
+type Clock struct {
+	Name string
+	Now  func(ctx context.Context) (time.Time, error)
+}
+
+// Apart is how far the server's clock is ahead of ours, halfway between the question and the answer, and how wrong that may
+// be: half the time the answer took.
+func (c Clock) Apart(ctx context.Context) (ahead, margin time.Duration, err error) {
+	asked := time.Now()
+	theirs, err := c.Now(ctx)
+	if err != nil {
+		return 0, 0, fmt.Errorf("clock of %s: %w", c.Name, err)
+	}
+	half := time.Since(asked) / 2
+	return theirs.Sub(asked.Add(half)), half, nil
+}
+
+const clockEvery = 15 * time.Second
+
+// KeepClocks compares the clocks regularly until ctx is done, for the gauge cmppgw_clock_ahead_seconds{server}. A server that
+// does not answer keeps its last value.
+func KeepClocks(ctx context.Context, r prometheus.Registerer, clocks ...Clock) error {
+	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "cmppgw_clock_ahead_seconds", Help: "How far the server's clock is ahead of this process's.",
+	}, []string{"server"})
+	if err := r.Register(gauge); err != nil {
+		return fmt.Errorf("clocks: %w", err)
+	}
+	tick := time.NewTicker(clockEvery)
+	defer tick.Stop()
+	for {
+		for _, c := range clocks {
+			once, cancel := context.WithTimeout(ctx, probeTimeout)
+			if ahead, _, err := c.Apart(once); err == nil {
+				gauge.WithLabelValues(c.Name).Set(ahead.Seconds())
+			}
+			cancel()
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
 	}
 }

@@ -11,8 +11,10 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"cmppgateway/gateway/internal/config"
@@ -221,4 +223,38 @@ func TestPoolGauges(t *testing.T) {
 	if problems, err := testutil.GatherAndLint(r, "cmppgw_pg_pool_in_use", "cmppgw_pg_pool_wait_seconds_total"); err != nil || len(problems) > 0 {
 		t.Errorf("lint: %v, %v", problems, err)
 	}
+}
+
+func TestClocks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		away := errors.New("away")
+		clocks := []observe.Clock{
+			{Name: "ahead", Now: func(context.Context) (time.Time, error) {
+				at := time.Now().Add(time.Second + 700*time.Millisecond)
+				time.Sleep(time.Second / 2) // read at once, answered late
+				return at, nil
+			}},
+			{Name: "away", Now: func(context.Context) (time.Time, error) { return time.Time{}, away }},
+		}
+		if ahead, margin, err := clocks[0].Apart(t.Context()); err != nil || (ahead-1700*time.Millisecond).Abs() > margin || margin != 250*time.Millisecond {
+			t.Errorf("ahead %s ± %s, %v", ahead, margin, err)
+		}
+		if _, _, err := clocks[1].Apart(t.Context()); !errors.Is(err, away) {
+			t.Errorf("error %v", err)
+		}
+		r := prometheus.NewRegistry()
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- observe.KeepClocks(ctx, r, clocks...) }()
+		time.Sleep(time.Second)
+		want := "# HELP cmppgw_clock_ahead_seconds How far the server's clock is ahead of this process's.\n# TYPE cmppgw_clock_ahead_seconds gauge\ncmppgw_clock_ahead_seconds{server=\"ahead\"} 1.45\n"
+		if err := testutil.GatherAndCompare(r, strings.NewReader(want)); err != nil {
+			t.Error(err)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 }
