@@ -495,8 +495,17 @@ func BenchmarkDeliver(bm *testing.B) {
 	}
 	bm.ReportAllocs()
 	bm.ResetTimer()
-	for range 2 {
-		p.connect(bm, 1, cmpp.V30, accept)
+	var links [2]*customer
+	for i := range links {
+		links[i] = p.connect(bm, 1, cmpp.V30, accept)
+	}
+	for range bm.N {
+		select {
+		case <-links[0].delivers:
+		case <-links[1].delivers:
+		case <-time.After(patience):
+			bm.Fatal("no DELIVER within 20 s")
+		}
 	}
 	eventually(bm, "rows gone", func() bool { return b.rows(bm, 1) == 0 })
 	bm.ReportMetric(float64(bm.N)/bm.Elapsed().Seconds(), "rows/s")

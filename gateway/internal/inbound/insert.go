@@ -12,13 +12,14 @@ import (
 	"cmppgateway/gateway/internal/store"
 )
 
-// columns are the arrays of one INSERT, kept from batch to batch.
+// columns are the arrays of one INSERT, kept from batch to batch. As plain slices, pgx would encode most of them by
+// reflection, an allocation for each value.
 type columns struct {
-	ids, msgIDs, sessions, seqs                  []int64
-	validUntil                                   []pgtype.Timestamptz
-	enterprises, apps, weights                   []int32
-	registered, fmts, udhis, pkTotals, pkNumbers []int16
-	dests, srcs, services, contents              [][]byte
+	ids, msgIDs, sessions, seqs                  pgtype.FlatArray[int64]
+	validUntil                                   pgtype.FlatArray[pgtype.Timestamptz]
+	enterprises, apps, weights                   pgtype.FlatArray[int32]
+	registered, fmts, udhis, pkTotals, pkNumbers pgtype.FlatArray[int16]
+	dests, srcs, services, contents              pgtype.FlatArray[[]byte]
 	octets                                       []byte // that dests, srcs and services point into
 }
 
@@ -112,11 +113,17 @@ func pick(batch []*request, found []int64, key func(*request) int64) (missing []
 	return missing
 }
 
-func ids(rows pgx.Rows) ([]int64, error) { return pgx.CollectRows(rows, pgx.RowTo[int64]) }
+func ids(rows pgx.Rows) (list []int64, err error) {
+	var id int64
+	_, err = pgx.ForEachRow(rows, []any{&id}, func() error {
+		list = append(list, id)
+		return nil
+	})
+	return list, err
+}
 
-const (
-	processedAge = 5 * time.Minute // how much the clocks of this process and of PostgreSQL may differ
-)
+// processedAge is how much the clocks of this process and of PostgreSQL may differ.
+const processedAge = 5 * time.Minute
 
 // repeat offers rows of which an earlier transaction may have stored any part, in one transaction. Inserting waits for that
 // transaction if it still runs. Rows that it had stored are still in the inbox, or the workflow has turned them into
