@@ -53,7 +53,7 @@ func (c *unknownResolveCommand) Run(p *program) error {
 	if err != nil {
 		return errors.Join(errUsage, err)
 	}
-	defer statement.Close() //nolint:errcheck // only read
+	defer statement.Close() // only read
 	return p.withNode(func(pools *store.Pools, ids *message.IDs) error {
 		snap, err := settings.Load(p.ctx, pools.Admin)
 		if err != nil {
