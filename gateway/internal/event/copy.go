@@ -29,15 +29,14 @@ const (
 	lastCopy     = 2 * time.Second        // for what is not copied when Run ends
 	redisRetry   = 200 * time.Millisecond // between attempts at a Redis that fails
 	rangePage    = 200                    // entries read at once
-	adoptedMark  = "adopted:"             // epoch of a shard that was taken over, with the epoch of the lease
 	epochReply   = "EPOCH"
 )
 
-// errAdopted says that another node has taken this node's shard over: the process must stop.
+// errAdopted says that the node number has changed hands and its shard with it: the process must stop.
 var errAdopted = errors.New("event shard was adopted")
 
-// epoch is the value this process last set in its shard. It names the Redis process, so that a restart shows, and a draw,
-// so that a restored older one does.
+// epoch is the value this process last set in its shard: the epoch of its node lease, which keeps earlier owners of the number
+// out; the Redis process, so that a restart shows; and a draw, so that a restored older value does.
 type epoch struct {
 	mu     sync.Mutex
 	value  string
@@ -163,7 +162,7 @@ func (q *Queue) copyAll(ctx context.Context, l *lane, check bool) (n int, err er
 		l.fresh = l.fresh[len(batch):]
 		gone := l.gone
 		l.gone = nil
-		idle := len(batch) == 0 && len(gone) == 0 && !(check && l.held > 0)
+		idle := len(batch) == 0 && len(gone) == 0 && (!check || l.held == 0)
 		q.mu.Unlock()
 		if idle {
 			break
@@ -289,10 +288,9 @@ func (q *Queue) renewEpoch(ctx context.Context, seen string) error {
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return fmt.Errorf("read the epoch: %w", err)
 	}
-	if mark, ok := strings.CutPrefix(was, adoptedMark); ok {
-		if by, err := strconv.ParseInt(mark, 10, 64); err == nil && by > q.o.NodeEpoch {
-			return errAdopted
-		}
+	owner, _, _ := strings.Cut(was, ":")
+	if e, err := strconv.ParseInt(owner, 10, 64); err == nil && e > q.o.NodeEpoch {
+		return errAdopted
 	}
 	if !q.epoch.loaded {
 		if _, err := q.read(ctx, q.o.Node, nil); err != nil {
@@ -301,7 +299,7 @@ func (q *Queue) renewEpoch(ctx context.Context, seen string) error {
 		q.epoch.loaded = true
 	}
 	q.client.mu.Lock()
-	value := q.client.runID + ":" + randomText()
+	value := epochOf(q.o.NodeEpoch, q.client.runID+":"+randomText())
 	q.client.mu.Unlock()
 	if err := q.rdb.Set(ctx, name, value, 0).Err(); err != nil {
 		return fmt.Errorf("set the epoch: %w", err)
@@ -310,6 +308,8 @@ func (q *Queue) renewEpoch(ctx context.Context, seen string) error {
 	q.distrust()
 	return nil
 }
+
+func epochOf(node int64, rest string) string { return strconv.FormatInt(node, 10) + ":" + rest }
 
 // flush is the last attempt to copy, when everything else has stopped.
 func (q *Queue) flush(ctx context.Context, l *lane) {
@@ -341,7 +341,7 @@ func (q *Queue) Load(ctx context.Context) error {
 // Adopt takes the shard of a dead node into memory and returns when the core has accepted all of it; the shard is then
 // removed. nodeEpoch is the epoch the adopter gave the node: the old process, should it live, can write there no more.
 func (q *Queue) Adopt(ctx context.Context, node int16, nodeEpoch int64) error {
-	if err := q.rdb.Set(ctx, shardKey(node, "epoch"), adoptedMark+strconv.FormatInt(nodeEpoch, 10), 0).Err(); err != nil {
+	if err := q.rdb.Set(ctx, shardKey(node, "epoch"), epochOf(nodeEpoch, "adopted"), 0).Err(); err != nil {
 		return fmt.Errorf("adopt node %d: %w", node, err)
 	}
 	s := &shard{left: 1, done: make(chan struct{})}
@@ -362,7 +362,7 @@ func (q *Queue) Adopt(ctx context.Context, node int16, nodeEpoch int64) error {
 	case <-ctx.Done():
 		return fmt.Errorf("adopt node %d: %w", node, ctx.Err())
 	}
-	names := []string{shardKey(node, "epoch")}
+	names := make([]string, 0, len(q.lanes))
 	for _, l := range q.lanes {
 		names = append(names, streamKey(node, l.name))
 	}

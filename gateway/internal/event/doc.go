@@ -7,6 +7,6 @@
 // (data §1.2, §1.5). An event is offered until the core accepts it or refuses it for good; at the bounds of the queue
 // dispatching stops and DELIVERs stay unanswered, nothing is dropped (architecture P5, P9, P10).
 //
-// It imports message, config, store and wake's neighbours only through interfaces declared here; callback imports it for
-// the types in types.go. [Queue.Run] owns all goroutines and returns when its context ends.
+// It imports config only; ids come through an interface. callback imports it for the types in types.go. [Queue.Run] starts and
+// waits for a copier and a sender per queue, and returns when its context ends and what was not copied yet is.
 package event

@@ -50,6 +50,8 @@ type Queue struct {
 	m     *metrics
 	lanes [3]*lane
 
+	instance []byte // Options.Instance as JSON
+
 	mu       sync.Mutex
 	held     int // events in all lanes
 	bytes    int
@@ -130,6 +132,7 @@ const (
 // New makes a queue. Load fills it with what an earlier life of the node left.
 func New(o Options) *Queue {
 	q := &Queue{o: o}
+	q.instance, _ = json.Marshal(o.Instance) // a string always encodes
 	for i, name := range []string{"result", "receipt", "uplink"} {
 		q.lanes[i] = &lane{
 			name: name, stream: streamKey(o.Node, name), ids: make(map[int64]*item), keys: make(map[key]*item),
@@ -171,11 +174,18 @@ func (q *Queue) Release(n int) {
 	}
 }
 
-// OnRoom adds a function that is called whenever the queue leaves its bound; it must not block. Call it before Run.
-func (q *Queue) OnRoom(f func()) { q.onRoom = append(q.onRoom, f) }
+// OnRoom adds a function that is called whenever the queue leaves its bound; it must not block.
+func (q *Queue) OnRoom(f func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.onRoom = append(q.onRoom, f)
+}
 
 func (q *Queue) tellRoom() {
-	for _, f := range q.onRoom {
+	q.mu.Lock()
+	told := q.onRoom[:len(q.onRoom):len(q.onRoom)]
+	q.mu.Unlock()
+	for _, f := range told {
 		f()
 	}
 }

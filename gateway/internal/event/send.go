@@ -185,7 +185,7 @@ func (q *Queue) postpone(l *lane, it *item) {
 // backOff doubles from RetryMin to RetryMax, give or take a quarter.
 func (q *Queue) backOff(tries int) time.Duration {
 	d := min(q.o.Config.RetryMin<<min(tries, 20), q.o.Config.RetryMax)
-	return d*3/4 + mrand.N(d/2+1) //nolint:gosec // jitter
+	return d*3/4 + mrand.N(d/2+1)
 }
 
 // offer posts one batch and applies the answers.
@@ -250,7 +250,7 @@ func (q *Queue) post(ctx context.Context, l *lane, batch []*item, number int) (m
 	if err != nil {
 		return nil, fmt.Errorf("callback: %w", err)
 	}
-	defer func() { _ = resp.Body.Close() }() //nolint:errcheck // it was read, or its loss is told by the read
+	defer func() { _ = resp.Body.Close() }()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, responseMax))
 	if resp.StatusCode != http.StatusOK {
 		return nil, statusError(resp.StatusCode)
@@ -285,7 +285,7 @@ func (q *Queue) request(l *lane, batch []*item, number int) []byte {
 	b = append(b, '-')
 	b = strconv.AppendInt(b, int64(number), 10)
 	b = append(b, `","gatewayInstanceId":`...)
-	b = strconv.AppendQuote(b, q.o.Instance)
+	b = append(b, q.instance...)
 	b = append(b, `,"createdAt":"`...)
 	b = time.Now().UTC().AppendFormat(b, time.RFC3339Nano)
 	b = append(b, `","events":[`...)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,14 +28,13 @@ var takeScript = redis.NewScript(takeSource)
 
 const (
 	lanes       = int(message.Marketing) + 1
-	boundMin    = 64                     // commands kept per lane, however small the window
-	floorMargin = 2 * time.Second        // commits arrive out of order by less than this (data §1.12)
-	unwellPull  = 50 * time.Millisecond  // between pulls while Redis gives no hints
-	unwellRetry = time.Second            // between attempts at a Redis that failed
-	pullTimeout = 5 * time.Second        // of one pull; the next one repeats it
-	messageAge  = 8 * 24 * time.Hour     // oldest message a pending row may belong to: leaves are kept this long
-	messageSkew = 24 * time.Hour         // and the newest, by clocks that differ
-	observeMin  = 100 * time.Microsecond // first bucket of the publish histogram
+	boundMin    = 64                    // commands kept per lane, however small the window
+	floorMargin = 2 * time.Second       // commits arrive out of order by less than this (data §1.12)
+	unwellPull  = 50 * time.Millisecond // between pulls while Redis gives no hints
+	unwellRetry = time.Second           // between attempts at a Redis that failed
+	pullTimeout = 5 * time.Second       // of one pull; the next one repeats it
+	messageAge  = 8 * 24 * time.Hour    // oldest message a pending row may belong to: leaves are kept this long
+	messageSkew = 24 * time.Hour        // and the newest, by clocks that differ
 )
 
 // Metrics of all sources of a process.
@@ -48,7 +48,7 @@ type Metrics struct {
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	publish := prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "cmppgw_outbox_publish_seconds", Help: "From the issue of a submitId to its arrival at the edge.",
-		Buckets: prometheus.ExponentialBuckets(observeMin.Seconds()*5, 2, 16),
+		Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
 	})
 	m := &Metrics{
 		publish: publish,
@@ -172,8 +172,7 @@ func (s *Source) Settle(cmds ...*Command) {
 // Return queues commands again that were taken and are pending still, before all others.
 func (s *Source) Return(cmds ...*Command) {
 	s.mu.Lock()
-	for i := len(cmds) - 1; i >= 0; i-- {
-		c := cmds[i]
+	for _, c := range slices.Backward(cmds) {
 		if s.window == 0 {
 			delete(s.known, c.SubmitID)
 			continue

@@ -138,7 +138,7 @@ func (b *barrier) pass(ctx context.Context, in []*flight) bool {
 	for i, f := range in {
 		ids[i] = f.cmd.SubmitID
 	}
-	batch := int64(rand.Uint64()>>1) | 1 //nolint:gosec // unique enough next to the node number
+	batch := int64(rand.Uint64()>>1) | 1 // unique enough next to the node number
 	var moved []dispatched
 	ok := b.insist(ctx, "barrier", func(ctx context.Context) (err error) {
 		moved, err = b.dispatch(ctx, ids, batch)

@@ -61,19 +61,18 @@ type answerFunc func(p *peer, s *cmpp.Submit, reply func(result uint32))
 
 // peer is one connection at the supplier.
 type peer struct {
-	c       *smsc
-	sess    *session.Session
-	conn    net.Conn
-	open    int
-	number  int
-	replies []func()
+	c      *smsc
+	sess   *session.Session
+	conn   net.Conn
+	open   int
+	number int
 }
 
-func newSMSC(t testing.TB) *smsc {
-	t.Helper()
+func newSMSC(tb testing.TB) *smsc {
+	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	c := &smsc{addr: l.Addr().String(), listen: l, seen: make(map[string]int), peers: make(map[*peer]struct{}), acks: make(map[cmpp.MsgID]int)}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -86,7 +85,7 @@ func newSMSC(t testing.TB) *smsc {
 			c.wg.Go(func() { c.serve(ctx, conn) })
 		}
 	})
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		cancel()
 		_ = l.Close()
 		c.cut()
@@ -201,21 +200,21 @@ func (c *smsc) connections() int {
 }
 
 // deliver sends a DELIVER on one connection and tells when it was answered.
-func (c *smsc) deliver(t testing.TB, d *cmpp.Deliver) <-chan session.Outcome {
-	t.Helper()
+func (c *smsc) deliver(tb testing.TB, d *cmpp.Deliver) <-chan session.Outcome {
+	tb.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for p := range c.peers {
 		out := make(chan session.Outcome, 1)
 		if p.sess.Acquire(1) != 1 {
-			t.Fatal("no window at the supplier")
+			tb.Fatal("no window at the supplier")
 		}
 		if err := p.sess.Send([]session.Call{{PDU: d, Done: func(o session.Outcome) { out <- o }}}); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		return out
 	}
-	t.Fatal("no connection")
+	tb.Fatal("no connection")
 	return nil
 }
 
@@ -233,11 +232,11 @@ type core struct {
 	letters  []event.DeadLetter
 }
 
-func newCore(t testing.TB, pool *pgxpool.Pool) *core {
-	t.Helper()
+func newCore(tb testing.TB, pool *pgxpool.Pool) *core {
+	tb.Helper()
 	c := &core{pool: pool, results: make(map[int64][]event.SubmitResult)}
 	c.Server = httptest.NewServer(http.HandlerFunc(c.serve))
-	t.Cleanup(c.Close)
+	tb.Cleanup(c.Close)
 	return c
 }
 

@@ -155,7 +155,7 @@ func (l *link) backOff(gone context.Context) bool {
 	if failures >= coolAfter {
 		d = max(d, cooldown)
 	}
-	return pause(gone, d/2+rand.N(d/2+1)) //nolint:gosec // jitter
+	return pause(gone, d/2+rand.N(d/2+1))
 }
 
 // permit waits until this connection may log in: one login at a time, and no more sessions than desired, retired ones

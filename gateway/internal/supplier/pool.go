@@ -67,7 +67,7 @@ func (p *pool) run(ctx context.Context) {
 	feed, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	var feeders, dispatcher sync.WaitGroup
-	feeders.Go(func() { _ = p.src.Run(feed) }) //nolint:errcheck // it ends with its context, without an error
+	feeders.Go(func() { _ = p.src.Run(feed) }) // it ends with its context, without an error
 	dispatcher.Go(func() { p.dispatch(ctx) })
 	<-ctx.Done()
 	dispatcher.Wait()
@@ -368,7 +368,7 @@ func send(flights []*flight) {
 		calls[i] = session.Call{PDU: &f.pdu, Token: f, Done: outcome}
 	}
 	// Every call is told its outcome, also when Send fails; the error adds nothing.
-	_ = flights[0].sess.Send(calls) //nolint:errcheck // see above
+	_ = flights[0].sess.Send(calls)
 }
 
 // resend moves a flight that was surely not written to another connection, or has it undispatched.
