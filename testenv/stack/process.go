@@ -19,6 +19,7 @@ import (
 const (
 	pollEvery  = 20 * time.Millisecond
 	readyLimit = 30 * time.Second // crash recovery of a small data set takes a second or two
+	checkLimit = 3 * time.Second  // whoever took the port may keep silent
 	stopLimit  = 20 * time.Second
 	startTries = 5
 )
@@ -323,6 +324,8 @@ func (p *Process) Ready(ctx context.Context) error {
 		if !r.alive() {
 			return true
 		}
+		ctx, cancel := context.WithTimeout(ctx, checkLimit)
+		defer cancel()
 		last = p.check(ctx, addr, r.cmd.Process.Pid)
 		return last == nil
 	})
