@@ -1,9 +1,16 @@
--- Pending rows of one channel and lane that may be sent now, oldest first.
+-- Pending rows of one channel and lane that may be sent now, oldest first. The queue is read first and bounded; each row
+-- then looks up its message by key. As a plain join the planner may walk all messages of the days between $4 and $5 and
+-- compare each with the whole queue (data §1.6). Rows whose validity has passed come too: they must not hide those
+-- behind them.
 -- $1 channel, $2 floor (pos), $3 most rows, $4..$5 bounds of the message ids, $6 lane.
+WITH q AS MATERIALIZED (
+  SELECT id, pos, message_id, retry_of, channel_id, enterprise_id, attempt, part, parts, lane
+    FROM submit_outbox
+   WHERE channel_id = $1 AND lane = $6 AND pos > $2 AND state = 0 AND (due IS NULL OR due <= clock_timestamp())
+   ORDER BY pos LIMIT $3)
 SELECT q.id, q.message_id, q.retry_of, q.channel_id, q.enterprise_id, m.app_id, q.attempt, q.part, q.parts, q.lane,
        m.phone, m.fmt, m.udhi, m.pk_total, m.pk_number, m.src, m.service, m.content, m.valid_until
-  FROM submit_outbox q JOIN message m ON m.id = q.message_id AND m.id BETWEEN $4 AND $5
- WHERE q.channel_id = $1 AND q.lane = $6 AND q.pos > $2 AND q.state = 0
-   AND (q.due IS NULL OR q.due <= clock_timestamp())
-   AND (m.valid_until IS NULL OR m.valid_until > clock_timestamp())
- ORDER BY q.pos LIMIT $3
+  FROM q CROSS JOIN LATERAL (
+    SELECT app_id, phone, fmt, udhi, pk_total, pk_number, src, service, content, valid_until
+      FROM message WHERE id = q.message_id AND id BETWEEN $4 AND $5 OFFSET 0) AS m
+ ORDER BY q.pos
