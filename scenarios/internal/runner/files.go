@@ -148,6 +148,8 @@ type environmentFile struct {
 	OldestSnapshot int64 `json:"oldest_backend_xmin_age"`
 	// Missed is how many readings of the sampler failed.
 	Missed int `json:"sampler_missed"`
+	// Costly are the kinds of statement that cost most.
+	Costly []statement `json:"costly_statements"`
 	// Ledger is what `gateway ledger verify` said.
 	Ledger string `json:"ledger_verify"`
 }

@@ -131,6 +131,7 @@ type run struct {
 	witness    *verify.Witness
 	goroutines int64
 	ledger     string
+	costly     []statement
 }
 
 // Run runs one scenario and returns where its report is. The error is only for a
@@ -778,6 +779,7 @@ func (r *run) look(ctx context.Context) error {
 		return unfit("%w", err)
 	}
 	r.unsample()
+	r.costly = costly(ctx, r.conn)
 	queues, err := verify.Queues(ctx, r.conn)
 	if err != nil {
 		return unfit("%w", err)
@@ -891,7 +893,7 @@ func (r *run) write() error {
 	}
 	r.report.Harness.ScenarioSHA256 = textSum(resolved)
 	r.report.Harness.Repro = fmt.Sprintf("sh %s", filepath.Join(r.dir, result.ReproFile))
-	env := environmentFile{Environment: r.report.Environment, Harness: r.report.Harness, HotShare: map[string]float64{}, Ledger: r.ledger}
+	env := environmentFile{Environment: r.report.Environment, Harness: r.report.Harness, HotShare: map[string]float64{}, Ledger: r.ledger, Costly: r.costly}
 	for name, x := range r.last.tables {
 		env.HotShare[name] = float64(x.of) / float64(max(x.all, 1))
 	}

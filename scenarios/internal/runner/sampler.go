@@ -24,6 +24,9 @@ var countersSQL string
 //go:embed sql/statements.sql
 var statementsSQL string
 
+//go:embed sql/costly.sql
+var costlySQL string
+
 //go:embed sql/tables.sql
 var tablesSQL string
 
@@ -201,4 +204,30 @@ func (s *sampler) count(ctx context.Context, conn *pgx.Conn) (c counters, err er
 		c.tables[name] = x
 	}
 	return c, rows.Err()
+}
+
+// statement is one kind of statement with what it has cost.
+type statement struct {
+	Query   string  `json:"query"`
+	Calls   int64   `json:"calls"`
+	TotalMS float64 `json:"total_ms"`
+	MaxMS   float64 `json:"max_ms"`
+	Rows    int64   `json:"rows"`
+}
+
+// costly lists the kinds of statement that cost most; nothing without
+// pg_stat_statements.
+func costly(ctx context.Context, conn *pgx.Conn) []statement {
+	rows, err := conn.Query(ctx, costlySQL)
+	if err != nil {
+		return nil
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s statement, err error) {
+		err = row.Scan(&s.Query, &s.Calls, &s.TotalMS, &s.MaxMS, &s.Rows)
+		return s, err
+	})
+	if err != nil {
+		return nil
+	}
+	return list
 }
