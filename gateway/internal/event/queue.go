@@ -183,7 +183,7 @@ func (q *Queue) OnRoom(f func()) {
 
 func (q *Queue) tellRoom() {
 	q.mu.Lock()
-	told := q.onRoom[:len(q.onRoom):len(q.onRoom)]
+	told := slices.Clip(q.onRoom)
 	q.mu.Unlock()
 	for _, f := range told {
 		f()

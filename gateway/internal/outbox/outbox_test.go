@@ -215,6 +215,10 @@ func TestExpiredCommandsAreLeftToTheSweeper(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.cfg.Pull = 20 * time.Millisecond
+	r.commands(t, 1, 1, 150) // more than a lane keeps, and nobody sweeps them
+	if _, err := r.pool.Exec(t.Context(), `UPDATE message SET valid_until = now() - interval '1 s'`); err != nil {
+		t.Fatal(err)
+	}
 	cmds := r.commands(t, 1, 1, 2)
 	cmds[0].ValidUntil = time.Now().Add(-time.Second)
 	if _, err := r.pool.Exec(t.Context(), `UPDATE message SET valid_until = $2 WHERE id = $1`, cmds[0].MessageID, cmds[0].ValidUntil); err != nil {

@@ -87,6 +87,7 @@ type Source struct {
 	anew   bool // the window has just opened: the whole queue is to be walked
 	lanes  [lanes]lane
 	known  map[int64]struct{}
+	stale  []int64 // known because expired: until the next walk they must not fill the pulls
 
 	// of Run alone
 	lastWalk   time.Time
@@ -145,7 +146,7 @@ func (s *Source) Take(dst []*Command, n int, now time.Time) []*Command {
 		for n > 0 && l.n > 0 {
 			c := l.pop()
 			if c.Expired(now) {
-				delete(s.known, c.SubmitID)
+				s.stale = append(s.stale, c.SubmitID)
 				continue
 			}
 			dst = append(dst, c)
@@ -361,6 +362,12 @@ func (s *Source) pull(ctx context.Context, walk bool) error {
 	var limits [lanes]int
 	var asked []int
 	s.mu.Lock()
+	if walk {
+		for _, id := range s.stale {
+			delete(s.known, id)
+		}
+		s.stale = nil
+	}
 	for i := range s.lanes {
 		l := &s.lanes[i]
 		room := min(s.bound()-l.n, s.o.Config.PullMax)
@@ -421,6 +428,11 @@ func (s *Source) pulled(i int, cmds []*Command, more bool) (arrived bool) {
 	}
 	for _, c := range cmds {
 		if _, known := s.known[c.SubmitID]; known {
+			continue
+		}
+		if c.Expired(now) {
+			s.known[c.SubmitID] = struct{}{}
+			s.stale = append(s.stale, c.SubmitID)
 			continue
 		}
 		if l.n >= s.bound() {

@@ -315,20 +315,20 @@ const settingsSQL = `
 INSERT INTO enterprise (id, name) VALUES (1, 'a'), (2, 'b');
 INSERT INTO application (id, enterprise_id, price, sp_id, secret, name, access_number) VALUES (11, 1, 325, '100001', 's', 'a', '1069'), (12, 2, 325, '100002', 's', 'b', '');`
 
-func newRig(t testing.TB) *rig {
-	t.Helper()
-	addr, db := testenv.Redis(t)
-	r := &rig{url: testenv.DB(t), redis: &redis.Options{Addr: addr, DB: db, ContextTimeoutEnabled: true}, cfg: config.Default()}
+func newRig(tb testing.TB) *rig {
+	tb.Helper()
+	addr, db := testenv.Redis(tb)
+	r := &rig{url: testenv.DB(tb), redis: &redis.Options{Addr: addr, DB: db, ContextTimeoutEnabled: true}, cfg: config.Default()}
 	var err error
-	if r.pool, err = pgxpool.New(t.Context(), r.url); err != nil {
-		t.Fatal(err)
+	if r.pool, err = pgxpool.New(tb.Context(), r.url); err != nil {
+		tb.Fatal(err)
 	}
-	t.Cleanup(r.pool.Close)
-	r.log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
-	r.core = newCore(t, r.pool)
-	r.smsc = newSMSC(t)
+	tb.Cleanup(r.pool.Close)
+	r.log = slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
+	r.core = newCore(tb, r.pool)
+	r.smsc = newSMSC(tb)
 	r.rdb = redis.NewClient(r.redis)
-	t.Cleanup(func() { _ = r.rdb.Close() })
+	tb.Cleanup(func() { _ = r.rdb.Close() })
 	r.ids = message.NewIDs(200, time.Now().Add(-time.Second), time.Now().Add(time.Hour), time.Now)
 	r.cfg.Postgres.URL = r.url
 	r.cfg.Node.Lease = time.Second
@@ -336,52 +336,52 @@ func newRig(t testing.TB) *rig {
 	r.cfg.Supplier.LeaseTime = 2 * time.Second
 	r.cfg.Outbox.Pull = 100 * time.Millisecond
 	r.cfg.Event.RetryMin, r.cfg.Event.RetryMax = 5*time.Millisecond, 50*time.Millisecond
-	r.exec(t, settingsSQL)
-	r.account(t, 1, 8, 64)
+	r.exec(tb, settingsSQL)
+	r.account(tb, 1, 8, 64)
 	return r
 }
 
-func (r *rig) exec(t testing.TB, sql string, args ...any) {
-	t.Helper()
-	if _, err := r.pool.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatalf("%s: %v", sql, err)
+func (r *rig) exec(tb testing.TB, sql string, args ...any) {
+	tb.Helper()
+	if _, err := r.pool.Exec(tb.Context(), sql, args...); err != nil {
+		tb.Fatalf("%s: %v", sql, err)
 	}
 }
 
-func (r *rig) number(t testing.TB, sql string, args ...any) (n int) {
-	t.Helper()
-	if err := r.pool.QueryRow(t.Context(), sql, args...).Scan(&n); err != nil {
-		t.Fatalf("%s: %v", sql, err)
+func (r *rig) number(tb testing.TB, sql string, args ...any) (n int) {
+	tb.Helper()
+	if err := r.pool.QueryRow(tb.Context(), sql, args...).Scan(&n); err != nil {
+		tb.Fatalf("%s: %v", sql, err)
 	}
 	return n
 }
 
-func (r *rig) account(t testing.TB, id, connections, window int) {
-	t.Helper()
-	r.exec(t, `INSERT INTO supplier_account (id, max_connections, max_window, addr, sp_id, secret, name) VALUES ($1::int, $2, $3, $4, '901234', 'secret', 'account ' || $1::int)`,
+func (r *rig) account(tb testing.TB, id, connections, window int) {
+	tb.Helper()
+	r.exec(tb, `INSERT INTO supplier_account (id, max_connections, max_window, addr, sp_id, secret, name) VALUES ($1::int, $2, $3, $4, '901234', 'secret', 'account ' || $1::int)`,
 		id, connections, window, r.smsc.addr)
 }
 
 // channel adds one on account 1, without warm-up.
-func (r *rig) channel(t testing.TB, id, connections, window int) {
-	t.Helper()
-	r.exec(t, `INSERT INTO channel (id, account_id, desired_connections, window_size, warmup_seconds, drain_seconds, response_seconds, cooldown_seconds, access_number, name)
+func (r *rig) channel(tb testing.TB, id, connections, window int) {
+	tb.Helper()
+	r.exec(tb, `INSERT INTO channel (id, account_id, desired_connections, window_size, warmup_seconds, drain_seconds, response_seconds, cooldown_seconds, access_number, name)
 		VALUES ($1::int, 1, $2, $3, 0, 5, 30, 1, '10690000', 'channel ' || $1::int)`, id, connections, window)
 }
 
-func (r *rig) set(t testing.TB, sql string, args ...any) {
-	t.Helper()
-	r.exec(t, sql, args...)
-	r.exec(t, `UPDATE settings_version SET version = version + 1`)
+func (r *rig) set(tb testing.TB, sql string, args ...any) {
+	tb.Helper()
+	r.exec(tb, sql, args...)
+	r.exec(tb, `UPDATE settings_version SET version = version + 1`)
 }
 
 // messages makes n messages with a pending submit each, as the workflow's transaction does.
-func (r *rig) messages(t testing.TB, channel, n int) []outbox.Command {
-	t.Helper()
+func (r *rig) messages(tb testing.TB, channel, n int) []outbox.Command {
+	tb.Helper()
 	cmds := make([]outbox.Command, n)
-	ids, err := r.ids.Take(t.Context(), 2*n)
+	ids, err := r.ids.Take(tb.Context(), 2*n)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	var messageIDs, submitIDs []int64
 	var contents [][]byte
@@ -393,10 +393,10 @@ func (r *rig) messages(t testing.TB, channel, n int) []outbox.Command {
 		}
 		messageIDs, submitIDs, contents = append(messageIDs, cmds[i].MessageID), append(submitIDs, cmds[i].SubmitID), append(contents, cmds[i].Content)
 	}
-	r.exec(t, `INSERT INTO message (id, msg_id, price, phone, accept_session, accepted_at, created_at, enterprise_id, app_id, channel_id, units, price_version, state, bill, charge_on, refund_on, registered, fmt, udhi, pk_total, pk_number, accept_node, dest, src, service, content)
+	r.exec(tb, `INSERT INTO message (id, msg_id, price, phone, accept_session, accepted_at, created_at, enterprise_id, app_id, channel_id, units, price_version, state, bill, charge_on, refund_on, registered, fmt, udhi, pk_total, pk_number, accept_node, dest, src, service, content)
 		SELECT m, m, 325, 13800000000, 1, now(), now(), 1, 11, $2, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1, '13800000000', '106955', '', c FROM unnest($1::bigint[], $3::bytea[]) u(m, c)`,
 		messageIDs, channel, contents)
-	r.exec(t, `INSERT INTO submit_outbox (id, pos, message_id, channel_id, enterprise_id, attempt, part, parts, lane)
+	r.exec(tb, `INSERT INTO submit_outbox (id, pos, message_id, channel_id, enterprise_id, attempt, part, parts, lane)
 		SELECT s, s, m, $3, 1, 1, 1, 1, 1 FROM unnest($1::bigint[], $2::bigint[]) u(s, m)`, submitIDs, messageIDs, channel)
 	return cmds
 }
@@ -412,19 +412,19 @@ type edge struct {
 	kill   func() // as a killed process would end, as far as others can see
 }
 
-func (r *rig) edge(t testing.TB) *edge {
-	t.Helper()
-	pools, err := store.Open(t.Context(), r.cfg.Postgres, 5*time.Second)
+func (r *rig) edge(tb testing.TB) *edge {
+	tb.Helper()
+	pools, err := store.Open(tb.Context(), r.cfg.Postgres, 5*time.Second)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	node, err := store.LeaseNode(t.Context(), r.pool, r.cfg.Node, r.log)
+	node, err := store.LeaseNode(tb.Context(), r.pool, r.cfg.Node, r.log)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	watch := settings.NewWatcher(r.pool, 20*time.Millisecond, r.log)
-	if err := watch.Refresh(t.Context()); err != nil {
-		t.Fatal(err)
+	if err := watch.Refresh(tb.Context()); err != nil {
+		tb.Fatal(err)
 	}
 	rdb := redis.NewClient(r.redis)
 	bus := wake.New(rdb, r.log)
@@ -432,8 +432,8 @@ func (r *rig) edge(t testing.TB) *edge {
 	q := event.New(event.Options{
 		Config: r.cfg.Event, Node: node.Number, NodeEpoch: node.Epoch, IDs: node.IDs, Instance: "edge", Redis: rdb, URL: r.core.URL, Log: r.log, Registerer: reg,
 	})
-	if err := q.Load(t.Context()); err != nil {
-		t.Fatal(err)
+	if err := q.Load(tb.Context()); err != nil {
+		tb.Fatal(err)
 	}
 	m := supplier.New(supplier.Options{
 		Config: r.cfg.Supplier, Outbox: r.cfg.Outbox, Drain: 5 * time.Second, Pool: pools.Outbox, Node: node, Settings: watch, Wake: bus, Redis: rdb,
@@ -460,7 +460,7 @@ func (r *rig) edge(t testing.TB) *edge {
 		if graceful {
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			if err := q.Drain(ctx); err != nil && !r.core.down.Load() {
-				t.Error(err)
+				tb.Error(err)
 			}
 			cancel()
 		}
@@ -475,18 +475,18 @@ func (r *rig) edge(t testing.TB) *edge {
 	var once sync.Once
 	e.stop = func() { once.Do(func() { end(true) }) }
 	e.kill = func() { once.Do(func() { end(false) }) }
-	t.Cleanup(e.stop)
+	tb.Cleanup(e.stop)
 	return e
 }
 
-func eventually(t testing.TB, what string, f func() bool) {
-	t.Helper()
+func eventually(tb testing.TB, what string, f func() bool) {
+	tb.Helper()
 	deadline := time.Now().Add(20 * time.Second)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for !f() {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within 20 s: %s", what)
+			tb.Fatalf("not within 20 s: %s", what)
 		}
 		<-tick.C
 	}
@@ -512,17 +512,17 @@ func (e *edge) active(channel int32) (n int) {
 }
 
 // onceEach fails unless the supplier saw each of n submits exactly once, save for those it may have lost in a cut.
-func (r *rig) onceEach(t testing.TB, n, lost int) {
-	t.Helper()
+func (r *rig) onceEach(tb testing.TB, n, lost int) {
+	tb.Helper()
 	r.smsc.mu.Lock()
 	defer r.smsc.mu.Unlock()
 	for text, times := range r.smsc.seen {
 		if times != 1 {
-			t.Errorf("%q written %d times", text, times)
+			tb.Errorf("%q written %d times", text, times)
 		}
 	}
 	if got := len(r.smsc.seen); got < n-lost || got > n {
-		t.Errorf("the supplier saw %d of %d submits, at most %d may be missing", got, n, lost)
+		tb.Errorf("the supplier saw %d of %d submits, at most %d may be missing", got, n, lost)
 	}
 }
 
@@ -540,11 +540,11 @@ type pgProxy struct {
 	conns map[net.Conn]struct{}
 }
 
-func newProxy(t testing.TB, to string) *pgProxy {
-	t.Helper()
+func newProxy(tb testing.TB, to string) *pgProxy {
+	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	p := &pgProxy{listen: l, to: to, conns: make(map[net.Conn]struct{})}
 	p.wg.Go(func() {
@@ -568,7 +568,7 @@ func newProxy(t testing.TB, to string) *pgProxy {
 			p.wg.Go(func() { p.answers(c, up) })
 		}
 	})
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		_ = l.Close()
 		p.held.Store(false)
 		p.mu.Lock()
@@ -603,24 +603,24 @@ func (p *pgProxy) answers(c, up net.Conn) {
 }
 
 // through is the pool settings of an edge whose PostgreSQL is p.
-func (r *rig) through(t testing.TB, p *pgProxy) {
-	t.Helper()
+func (r *rig) through(tb testing.TB, p *pgProxy) {
+	tb.Helper()
 	c, err := pgxpool.ParseConfig(r.url)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	host, port, err := net.SplitHostPort(p.listen.Addr().String())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	r.cfg.Postgres.URL = fmt.Sprintf("postgres://%s:%s@%s:%s/%s?sslmode=disable", c.ConnConfig.User, c.ConnConfig.Password, host, port, c.ConnConfig.Database)
 }
 
-func (r *rig) postgresAddr(t testing.TB) string {
-	t.Helper()
+func (r *rig) postgresAddr(tb testing.TB) string {
+	tb.Helper()
 	c, err := pgxpool.ParseConfig(r.url)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return net.JoinHostPort(c.ConnConfig.Host, strconv.Itoa(int(c.ConnConfig.Port)))
 }
