@@ -49,6 +49,9 @@ type Options struct {
 	Log      *slog.Logger
 	// Version of the harness.
 	Version string
+
+	// inspect, for tests, is shown the witness and the database at rest.
+	inspect func(context.Context, *verify.Witness, *pgx.Conn)
 }
 
 // Outcome is a finished run.
@@ -881,6 +884,9 @@ func (r *run) verify(ctx context.Context) error {
 	}
 	r.fill()
 	judge(r.s, r.report)
+	if r.inspect != nil {
+		r.inspect(ctx, w, r.conn)
+	}
 	return nil
 }
 

@@ -52,8 +52,17 @@ func (f Faults) sorted() Faults {
 		return a.Column - b.Column
 	})
 	return slices.CompactFunc(f, func(a, b Fault) bool {
-		return a.Source == b.Source && a.Line == b.Line && a.Column == b.Column && a.Problem == b.Problem
+		return a.Source == b.Source && a.Line == b.Line && a.Column == b.Column && a.Problem == b.Problem && a.section() == b.section()
 	})
+}
+
+// section is the path within its scenario.
+func (f Fault) section() string {
+	if rest, ok := strings.CutPrefix(f.Path, "scenarios."); ok {
+		_, section, _ := strings.Cut(rest, ".")
+		return section
+	}
+	return f.Path
 }
 
 // UnknownError is a scenario that no file names.

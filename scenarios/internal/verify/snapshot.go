@@ -35,12 +35,18 @@ var locksSQL string
 
 // Snapshot reads the whole database state in one REPEATABLE READ transaction:
 // balances and ledger of two transactions would never balance under load.
-func Snapshot(ctx context.Context, conn *pgx.Conn) (d Database, err error) {
+func Snapshot(ctx context.Context, conn *pgx.Conn) (Database, error) {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
-		return d, fmt.Errorf("snapshot: %w", err)
+		return Database{}, fmt.Errorf("snapshot: %w", err)
 	}
 	defer tx.Rollback(ctx) //nolint:errcheck // nothing was written
+	return Read(ctx, tx)
+}
+
+// Read reads the database state as the transaction sees it; it must be REPEATABLE
+// READ, or nobody else may write.
+func Read(ctx context.Context, tx pgx.Tx) (d Database, err error) {
 	if err := tx.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&d.At); err != nil {
 		return d, fmt.Errorf("snapshot: %w", err)
 	}
