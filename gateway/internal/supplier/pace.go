@@ -67,17 +67,24 @@ const (
 	slowFor   = 5 * time.Second // a result 8 halves the pace for so long; then it doubles in steps of the same length
 	slowest   = 16              // deepest division of the pace
 	paceFloor = 1.0             // submits a second a slowed link keeps
+
+	// What makes flow control evident within two seconds: so many refusals, and at least this part of the submits. A
+	// single 8 among many accepted submits is resent elsewhere and says nothing about the pace; slowing down for it
+	// would keep every link of a supplier with 1 % of them slow for ever.
+	evidentMin  = 4
+	evidentPart = 10
 )
 
-// pace slows one connection after flow-control refusals (result 8). Guarded by pool.mu.
+// pace slows one connection when its supplier evidently controls the flow (result 8). Guarded by pool.mu.
 type pace struct {
 	division int // 1 = not slowed
 	until    time.Time
 	limiter  *rate.Limiter
 	base     float64 // submits a second before the first refusal
 
-	second     int64 // counting window of sent
-	sent, last int
+	second             int64 // counting window of the two below
+	sent, last         int   // submits of this second and of the one before
+	refusals, lastRefs int
 }
 
 // count notes n submits.
@@ -91,19 +98,23 @@ func (p *pace) roll(now time.Time) {
 	if s == p.second {
 		return
 	}
-	p.last = 0
+	p.last, p.lastRefs = 0, 0
 	if s == p.second+1 {
-		p.last = p.sent
+		p.last, p.lastRefs = p.sent, p.refusals
 	}
-	p.second, p.sent = s, 0
+	p.second, p.sent, p.refusals = s, 0, 0
 }
 
-// refused halves the pace, at most once per step.
+// refused halves the pace when flow control is evident, at most once per step.
 func (p *pace) refused(now time.Time) {
+	p.roll(now)
+	p.refusals++
 	if p.division > 1 && now.Before(p.until) {
 		return
 	}
-	p.roll(now)
+	if n := p.refusals + p.lastRefs; n < evidentMin || n*evidentPart < p.sent+p.last {
+		return
+	}
 	if p.division <= 1 {
 		p.division = 1
 		p.base = max(float64(p.last), float64(p.sent), 2*paceFloor)

@@ -71,20 +71,32 @@ func TestResult8HalvesThePaceAndItRecoversInSteps(t *testing.T) {
 			t.Errorf("%s: %d/s, want about %d", what, got, want)
 		}
 	}
+	// flowControl refuses a fifth of what a second sends.
+	flowControl := func(n int) {
+		for range n / 5 {
+			p.refused(now)
+		}
+	}
 	near("not slowed", second(), 400)
-	second()
-	p.refused(now)
-	p.refused(now) // a burst of refusals is one
+	for range 10 { // one in a hundred is no flow control
+		for range second() / 100 {
+			p.refused(now)
+		}
+	}
+	near("not slowed by single refusals", second(), 400)
+	flowControl(2 * second()) // of two seconds: a burst of refusals is one
 	near("halved", second(), 200)
 	for range 4 {
 		second()
 	}
 	near("recovered", second(), 400)
-	second()
-	p.refused(now)
-	now = now.Add(slowFor)
-	p.allow(1, now.Add(-time.Millisecond))
-	p.refused(now)
+	flowControl(2 * second())
+	for range 3 {
+		second()
+	}
+	n := second()
+	now = p.until // the step ends, and flow control goes on
+	flowControl(2 * n)
 	near("halved twice", second(), 100)
 	for range 4 {
 		second()
