@@ -17,7 +17,7 @@ help: ## this list
 setup: ## install what a fresh machine lacks (PostgreSQL, Redis), or say exactly what to install
 	@sh build/setup.sh
 
-build: setup ## build the five programs into bin/
+build: ## build the five programs into bin/
 	@mkdir -p bin
 	go build -o bin/ $(PROGRAMS)
 
@@ -41,7 +41,7 @@ fmt: $(TOOLS)/gofumpt ## format the tree
 bench: setup ## codec, barrier and chain benchmarks
 	go test -run '^$$' -bench . -benchmem ./...
 
-scenario: build ## make scenario NAME=dual-enterprise-200: run a scenario against the real gateway binary
+scenario: setup build ## make scenario NAME=dual-enterprise-200: run a scenario against the real gateway binary
 	@bin/scenarios run $(NAME)
 
 images: ## local PostgreSQL and Redis images from Debian packages, for machines without an image registry
