@@ -21,6 +21,12 @@ type Fault interface {
 	Verify(ctx context.Context, want bool) error
 }
 
+// Slow is a Fault whose mending and its proof may take longer than 5 s together.
+type Slow interface {
+	Fault
+	MendWithin() time.Duration
+}
+
 // Step is one step of Run as it happened.
 type Step struct {
 	At   time.Time
@@ -61,14 +67,18 @@ func Run(ctx context.Context, f Fault, hold time.Duration, note func(Step)) (err
 	}
 	step("injected")
 	defer func() {
-		mend, cancel := context.WithTimeout(context.WithoutCancel(ctx), mendLimit)
+		limit := mendLimit
+		if slow, ok := f.(Slow); ok {
+			limit = slow.MendWithin()
+		}
+		mend, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 		defer cancel()
 		if e := f.Revert(mend); e != nil {
 			err = errors.Join(err, fmt.Errorf("%s: revert: %w", f.Name(), e))
 			return
 		}
 		step("reverted")
-		if e := Prove(mend, f, false); e != nil {
+		if e := prove(mend, f, false); e != nil {
 			err = errors.Join(err, e)
 			return
 		}
@@ -91,6 +101,11 @@ func Run(ctx context.Context, f Fault, hold time.Duration, note func(Step)) (err
 func Prove(ctx context.Context, f Fault, want bool) error {
 	ctx, cancel := context.WithTimeout(ctx, proofLimit)
 	defer cancel()
+	return prove(ctx, f, want)
+}
+
+// prove is Prove until ctx ends.
+func prove(ctx context.Context, f Fault, want bool) error {
 	tick := time.NewTicker(proofEvery)
 	defer tick.Stop()
 	for {

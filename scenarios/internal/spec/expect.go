@@ -187,6 +187,7 @@ func (s *Scenario) Warnings() []string {
 			w = append(w, fmt.Sprintf("%s: %.2f results 8 per link and second keep a link slowed %.0f%% of the time (5 s each): the scenario measures that", h.Carrier, perLink, 100*min(busy, 1)))
 		}
 	}
+	w = append(w, s.injectionWarnings()...)
 	if load := s.Load() + s.Behaviour.ReceiptDelay.Max + s.Drain.Stable; load+20*time.Second > s.Limit {
 		w = append(w, fmt.Sprintf("limit %s is close to the %s of load, receipts and drain", s.Limit, load))
 	}
@@ -218,6 +219,9 @@ func (s *Scenario) Explain(w io.Writer) error {
 	for _, e := range x.Enterprises {
 		fmt.Fprintf(&b, "  money     %s: opening %d − charged %d (%d × %d) + refunded %d (%d) = closing %d; released %d (%d)\n",
 			e.Enterprise, e.Opening, e.Charged, e.ChargedN, s.Amount(), e.Refunded, e.RefundedN, e.Closing, e.Released, e.ReleasedN)
+	}
+	for _, f := range s.Faults {
+		fmt.Fprintf(&b, "  fault     %s at %s for %s; about %.0f SUBMITs outstanding\n", f.Fault, f.At, f.Down, s.OutstandingAt(f.At))
 	}
 	middle, slow := s.rtt()
 	fmt.Fprintf(&b, "  round trip %s in the middle, %s slow (99%%)\n", middle.Round(time.Microsecond), slow.Round(time.Microsecond))

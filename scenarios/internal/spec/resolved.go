@@ -51,6 +51,7 @@ func (s *Scenario) Resolved() ([]byte, error) {
 		{"behaviour", behaviour(s.Behaviour)},
 		{"enterprises", enterprises(s.Enterprises)},
 		{"phases", phases(s.Phases)},
+		{"faults", schedules(s.Faults)},
 		{"drain", map[string]any{"stable": s.Drain.Stable, "limit": s.Drain.Limit}},
 		{"gateway", gateway},
 		{"slo", objectives(s.SLO)},

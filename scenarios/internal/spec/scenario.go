@@ -25,7 +25,9 @@ type Scenario struct {
 	Behaviour   ismg.Behaviour
 	Enterprises []Enterprise
 	Phases      []Phase
-	Drain       Drain
+	// Faults are injected during the load, in their order.
+	Faults []Injection
+	Drain  Drain
 	// Gateway holds settings of the gateway's configuration file by path, such
 	// as supplier.barrier_rate, over what the harness writes.
 	Gateway map[string]any

@@ -50,6 +50,7 @@ func (d *decoder) scenario(name string, n *yaml.Node, path string) *Scenario {
 		"behaviour":        func(n *yaml.Node, path string) { d.behaviour(n, path, &s.Behaviour) },
 		"enterprises":      func(n *yaml.Node, path string) { d.enterprises(n, path, s) },
 		"phases":           func(n *yaml.Node, path string) { d.phases(n, path, s) },
+		"faults":           func(n *yaml.Node, path string) { d.injections(n, path, s) },
 		"drain":            func(n *yaml.Node, path string) { d.drain(n, path, &s.Drain) },
 		"gateway":          func(n *yaml.Node, path string) { d.gateway(n, path, "", s.Gateway) },
 		"slo":              func(n *yaml.Node, path string) { d.objectives(n, path, s) },
@@ -93,6 +94,9 @@ func (d *decoder) whole(n *yaml.Node, path string, s *Scenario) {
 		if e.Balance < need {
 			d.fault(resolve(child(n, "enterprises")).Content[i], path+".enterprises."+e.ID, "balance %d is less than the %d its messages freeze", e.Balance, need)
 		}
+	}
+	if len(s.Faults) > 0 {
+		d.schedule(child(n, "faults"), path+".faults", s)
 	}
 	if load := s.Load(); load >= s.Limit {
 		d.fault(child(n, "limit"), path+".limit", "%s leaves no time besides %s of load", s.Limit, load)
