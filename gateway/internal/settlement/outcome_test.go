@@ -90,7 +90,7 @@ func TestOutcomes(t *testing.T) {
 			b.exec(t, outboxSQL, again.submit, m.message, m.submit, 2, 1, 2, 1, 1)
 			b.exec(t, `UPDATE message SET attempt = 2 WHERE id = $1`, m.message)
 			b.dispatch(t, again.submit)
-			b.reject(t, again, 8)
+			b.reject(t, again, 13)
 			return m
 		}, end{message.Submitted, message.Charged, "", 0, 2}},
 		"charge on delivery, delivered": {func(t *testing.T, b *bench) sent {
@@ -285,5 +285,22 @@ func TestResends(t *testing.T) {
 			}
 			b.books(t)
 		})
+	}
+}
+
+// A result of a command that is still pending moves nothing: it was never written, whoever says so.
+func TestResultOfPendingCommand(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	m := b.queue(t, spec{})
+	for range 2 {
+		b.accept(t, m, 7)
+	}
+	b.want(t, m, message.Checked, message.Frozen, "")
+	if next, waits := b.follow(t, m); !waits || next.submit != m.submit {
+		t.Error("the command is gone")
+	}
+	if n := b.exceptions(t, "not_dispatched"); n != 1 {
+		t.Errorf("%d exceptions, want 1", n)
 	}
 }

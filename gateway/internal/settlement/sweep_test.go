@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"cmppgateway/gateway/internal/message"
+	"cmppgateway/gateway/internal/store"
 )
 
 // link says in the database what an edge knows of a channel: since when it is down, if it is, and its lease.
@@ -135,6 +136,49 @@ func TestOverdueAnswers(t *testing.T) {
 	b.want(t, stale, message.Submitted, message.Charged, "")
 	if n := b.count(t, `SELECT count(*) FROM unknown_submit`); n != 0 {
 		t.Errorf("%d unknown submits left", n)
+	}
+	b.books(t)
+}
+
+// A sweep that met a command before the barrier took it leaves it to the barrier.
+func TestSweepsYieldToTheBarrier(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for name, sweepable := range map[string]string{
+		"expired":  `UPDATE message SET valid_until = now() - interval '1 s' WHERE id = $1`,
+		"disabled": `UPDATE submit_outbox SET channel_id = 9 WHERE message_id = $1`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := b.queue(t, spec{})
+			b.exec(t, sweepable, m.message)
+			tx, err := b.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := tx.Exec(t.Context(), store.SupplierBarrier, []int64{m.submit}, b.id(t), b.node.Number); err != nil {
+				t.Fatal(err)
+			}
+			swept := make(chan error, 1)
+			go func() { swept <- b.Sweep(t.Context()) }()
+			for b.count(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 0 {
+				select {
+				case err := <-swept:
+					t.Fatalf("the sweep did not wait: %v", err)
+				case <-time.After(5 * time.Millisecond):
+				}
+			}
+			if err := tx.Commit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-swept; err != nil {
+				t.Fatal(err)
+			}
+			b.want(t, m, message.Checked, message.Frozen, "")
+			if n := b.count(t, `SELECT count(*) FROM submit_outbox WHERE message_id = $1 AND state = 1`, m.message); n != 1 {
+				t.Error("the dispatched command is gone")
+			}
+			b.accept(t, m, uint64(m.submit))
+		})
 	}
 	b.books(t)
 }
