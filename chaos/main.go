@@ -65,7 +65,7 @@ func (c *stopCommand) Run(ctx context.Context, stdout io.Writer) error {
 
 func schedule(ctx context.Context, stdout io.Writer, f fault.Fault, hold time.Duration) error {
 	return fault.Run(ctx, f, hold, func(s fault.Step) {
-		fmt.Fprintf(stdout, "%s %s %s\n", s.At.UTC().Format("15:04:05.000"), f.Name(), s.What) //nolint:errcheck // for people
+		fmt.Fprintf(stdout, "%s %s %s\n", s.At.UTC().Format("15:04:05.000"), f.Name(), s.What)
 	})
 }
 
@@ -75,7 +75,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.Writers(stdout, stderr), kong.Exit(func(int) { helped = true }),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.BindTo(stdout, (*io.Writer)(nil)))
 	if err != nil {
-		fmt.Fprintln(stderr, "chaos:", err) //nolint:errcheck // nowhere else to say it
+		fmt.Fprintln(stderr, "chaos:", err)
 		return exitUsage
 	}
 	command, err := parser.Parse(args)
@@ -83,11 +83,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case helped:
 		return exitDone
 	case err != nil:
-		fmt.Fprintln(stderr, "chaos:", err) //nolint:errcheck // nowhere else to say it
+		fmt.Fprintln(stderr, "chaos:", err)
 		return exitUsage
 	}
 	if err := command.Run(); err != nil {
-		fmt.Fprintln(stderr, "chaos:", err) //nolint:errcheck // nowhere else to say it
+		fmt.Fprintln(stderr, "chaos:", err)
 		return exitUnproved
 	}
 	return exitDone

@@ -78,9 +78,9 @@ func failed(stderr io.Writer, err error) int {
 	if verdict, ok := errors.AsType[*verdictError](err); ok {
 		return verdict.verdict.ExitCode()
 	}
-	if faults, ok := errors.AsType[spec.Faults](err); ok {
+	if faults, ok := errors.AsType[spec.FaultsError](err); ok {
 		for _, f := range faults {
-			fmt.Fprintln(stderr, "scenarios:", f.Error()) //nolint:errcheck // nowhere else to say it
+			fmt.Fprintln(stderr, "scenarios:", f.String()) //nolint:errcheck // nowhere else to say it
 		}
 		return result.VerdictBadFile.ExitCode()
 	}

@@ -130,7 +130,7 @@ func (f *signalFault) Verify(_ context.Context, want bool) error {
 // members lists the processes of a group.
 func members(pgid int) []int {
 	var list []int
-	dirs, _ := filepath.Glob("/proc/[0-9]*") //nolint:errcheck // the pattern is right
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range dirs {
 		pid, err := strconv.Atoi(filepath.Base(dir))
 		if err != nil {

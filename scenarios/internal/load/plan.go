@@ -113,7 +113,7 @@ func dues(s *spec.Scenario, phase, enterprise int) []int64 {
 	ph := s.Phases[phase]
 	n := ph.Messages(s.Enterprises[enterprise])
 	if ph.Arrival == spec.Poisson {
-		return sp.Poisson(s.Seed^uint64(phase<<16|enterprise), n, ph.Hold) //nolint:gosec // a seed
+		return sp.Poisson(s.Seed^uint64(phase<<16|enterprise), n, ph.Hold)
 	}
 	due := sp.Even(n, ph.Hold)
 	if n > 0 {

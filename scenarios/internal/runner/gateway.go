@@ -229,14 +229,7 @@ type effective struct {
 			SPID  string
 			Price int64
 		} `json:"applications"`
-		Channels []struct {
-			ID                 int32
-			Name               string
-			Enabled            bool
-			DesiredConnections int
-			WindowSize         int
-			RateLimit          int
-		} `json:"channels"`
+		Channels []effectiveChannel `json:"channels"`
 	} `json:"settings"`
 	Channels []struct {
 		Channel     int32  `json:"channel"`
@@ -250,6 +243,16 @@ type effective struct {
 		} `json:"connections"`
 	} `json:"channels"`
 	Errors []string `json:"errors"`
+}
+
+// effectiveChannel is a channel as the gateway's settings have it.
+type effectiveChannel struct {
+	ID                 int32
+	Name               string
+	Enabled            bool
+	DesiredConnections int
+	WindowSize         int
+	RateLimit          int
 }
 
 // get reads JSON from the gateway, with the status it came with.
@@ -366,16 +369,7 @@ func (e *effective) matches(s *spec.Scenario) (waitsFor string, err error) {
 	}
 	want := channels(s)
 	for _, c := range want {
-		i := slices.IndexFunc(e.Settings.Channels, func(x struct {
-			ID                 int32
-			Name               string
-			Enabled            bool
-			DesiredConnections int
-			WindowSize         int
-			RateLimit          int
-		}) bool {
-			return x.ID == c.ID
-		})
+		i := slices.IndexFunc(e.Settings.Channels, func(x effectiveChannel) bool { return x.ID == c.ID })
 		if i < 0 {
 			return "", fmt.Errorf("channel %s is not in the gateway's settings", c.Name)
 		}

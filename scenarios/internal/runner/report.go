@@ -84,7 +84,7 @@ func (r *run) conclude(asked context.Context, err error) {
 	}
 	rep := r.report
 	rep.Reason = strings.Join(strings.Fields(err.Error()), " ")
-	var faults spec.Faults
+	var faults spec.FaultsError
 	var died *diedError
 	switch {
 	case asked.Err() != nil:

@@ -468,7 +468,7 @@ func (r *run) gatewayFault(c *child, err error) error {
 	log, _ := os.ReadFile(r.path(result.GatewayLogFile)) //nolint:errcheck // then the reason is short
 	const exitUsage = 2
 	if !c.alive() && c.exitCode() == exitUsage {
-		return spec.Faults{{Source: r.s.Name, Path: "gateway", Problem: lastLine(string(log))}}
+		return spec.FaultsError{{Source: r.s.Name, Path: "gateway", Problem: lastLine(string(log))}}
 	}
 	if last := lastLine(string(log)); last != "" {
 		return unfit("the gateway did not become ready: %w; its log ends with: %s", err, last)

@@ -228,7 +228,7 @@ func TestCutShort(t *testing.T) {
 		"asked for":             {asked, context.Canceled, result.VerdictAborted},
 		"limit":                 {t.Context(), fmt.Errorf("drain: %w", runner.ErrLimit), result.VerdictAborted},
 		"no database":           {t.Context(), fmt.Errorf("x: %w", runner.Unfit("no PostgreSQL")), result.VerdictEnvironment},
-		"refused settings":      {t.Context(), fmt.Errorf("x: %w", spec.Faults{{Source: "s"}}), result.VerdictBadFile},
+		"refused settings":      {t.Context(), fmt.Errorf("x: %w", spec.FaultsError{{Source: "s"}}), result.VerdictBadFile},
 		"the gateway crashed":   {t.Context(), fmt.Errorf("x: %w", runner.Died(2)), result.VerdictViolated},
 		"crashed, also cleanup": {t.Context(), errors.Join(runner.Died(2), runner.Unfit("drop")), result.VerdictViolated},
 	} {

@@ -19,7 +19,7 @@ type decoder struct {
 	source string
 	// override gives the source of nodes that came from the command line.
 	override map[*yaml.Node]string
-	faults   Faults
+	faults   FaultsError
 }
 
 // field decodes the node of one key.

@@ -53,14 +53,14 @@ func (s *Scenario) Place(enterprise, ordinal int) ismg.Place {
 	if block == 0 {
 		block = 1000
 	}
-	return ismg.Place{Group: uint64(enterprise), Block: uint64(ordinal / block), Index: ordinal % block} //nolint:gosec // not negative
+	return ismg.Place{Group: uint64(enterprise), Block: uint64(ordinal / block), Index: ordinal % block}
 }
 
 // Expect deals every message its fates and applies the outcome table.
 func (s *Scenario) Expect() Expectation {
 	x := Expectation{FailedBy: map[string]int64{}}
 	deck := ismg.NewDeck(s.Seed, s.Behaviour.Deck, func(key uint64) ismg.Place {
-		return s.Place(int(key>>32), int(key&math.MaxUint32)) //nolint:gosec // packed just below
+		return s.Place(int(key>>32), int(key&math.MaxUint32))
 	})
 	for i, e := range s.Enterprises {
 		b := ExpectedBooks{Enterprise: e.ID, Opening: e.Balance}
@@ -69,7 +69,7 @@ func (s *Scenario) Expect() Expectation {
 			n += p.Messages(e)
 		}
 		for ordinal := range n {
-			s.expectOne(deck, uint64(i)<<32|uint64(ordinal), &x, &b) //nolint:gosec // not negative
+			s.expectOne(deck, uint64(i)<<32|uint64(ordinal), &x, &b)
 		}
 		b.Messages = int64(n)
 		b.Charged, b.Refunded, b.Released = b.ChargedN*s.Amount(), b.RefundedN*s.Amount(), b.ReleasedN*s.Amount()

@@ -17,7 +17,7 @@ type Fault struct {
 	Problem string
 }
 
-func (f Fault) Error() string {
+func (f Fault) String() string {
 	place := f.Source
 	if f.Line > 0 {
 		place = fmt.Sprintf("%s:%d:%d", f.Source, f.Line, f.Column)
@@ -28,20 +28,20 @@ func (f Fault) Error() string {
 	return place + ": " + f.Path + ": " + f.Problem
 }
 
-// Faults is everything found wrong, in the order of the file.
-type Faults []Fault
+// FaultsError is everything found wrong, in the order of the file.
+type FaultsError []Fault
 
-func (f Faults) Error() string {
+func (f FaultsError) Error() string {
 	lines := make([]string, len(f))
 	for i := range f {
-		lines[i] = f[i].Error()
+		lines[i] = f[i].String()
 	}
 	return strings.Join(lines, "\n")
 }
 
 // sorted orders by place and drops repetitions, which come from one set of
 // defaults being resolved for several scenarios.
-func (f Faults) sorted() Faults {
+func (f FaultsError) sorted() FaultsError {
 	slices.SortStableFunc(f, func(a, b Fault) int {
 		if c := strings.Compare(a.Source, b.Source); c != 0 {
 			return c

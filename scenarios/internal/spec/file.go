@@ -30,7 +30,7 @@ type entry struct {
 // looked at by Scenario and Check.
 func Load(paths ...string) (*Catalogue, error) {
 	c := &Catalogue{entries: map[string]entry{}}
-	var faults Faults
+	var faults FaultsError
 	for _, path := range paths {
 		raw, err := os.ReadFile(path)
 		if err != nil {
@@ -39,7 +39,7 @@ func Load(paths ...string) (*Catalogue, error) {
 		d := &decoder{source: path}
 		root, err := parse(raw)
 		if err != nil {
-			return nil, Faults{{Source: path, Problem: strings.Join(strings.Fields(err.Error()), " ")}}
+			return nil, FaultsError{{Source: path, Problem: strings.Join(strings.Fields(err.Error()), " ")}}
 		}
 		defaults := &yaml.Node{Kind: yaml.MappingNode}
 		d.mapping(root, "", map[string]field{
@@ -108,11 +108,10 @@ func (c *Catalogue) Names() []string { return slices.Sorted(maps.Keys(c.entries)
 // Check reads every scenario and returns all faults of all of them, nil when
 // there is none.
 func (c *Catalogue) Check() error {
-	var faults Faults
+	var faults FaultsError
 	for _, name := range c.Names() {
 		_, err := c.Scenario(name, nil)
-		var f Faults
-		if errors.As(err, &f) {
+		if f, ok := errors.AsType[FaultsError](err); ok {
 			faults = append(faults, f...)
 		} else if err != nil {
 			return err
@@ -126,7 +125,7 @@ func (c *Catalogue) Check() error {
 
 // Scenario resolves one scenario: the defaults, its own sections, and overrides
 // as PATH=VALUE, such as gateway.supplier.barrier_rate=100 or
-// phases.1.hold=5s. The error is *UnknownError or Faults.
+// phases.1.hold=5s. The error is *UnknownError or FaultsError.
 func (c *Catalogue) Scenario(name string, sets []string) (*Scenario, error) {
 	e, ok := c.entries[name]
 	if !ok {
@@ -203,7 +202,7 @@ func (d *decoder) set(root *yaml.Node, set string) {
 			continue
 		}
 		if at.Kind != yaml.MappingNode {
-			bad(fmt.Sprintf("%s has no parts", strings.Join(keys[:i], ".")))
+			bad(strings.Join(keys[:i], ".") + " has no parts")
 			return
 		}
 		at = d.enter(at, key, source, last, value)

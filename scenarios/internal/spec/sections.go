@@ -2,6 +2,7 @@ package spec
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf16"
@@ -225,11 +226,9 @@ func (d *decoder) gateway(n *yaml.Node, path, at string, into map[string]any) {
 			d.gateway(value, path, full, into)
 			return
 		}
-		for _, owned := range harness {
-			if full == owned {
-				d.fault(value, path, "is given by the harness")
-				return
-			}
+		if slices.Contains(harness, full) {
+			d.fault(value, path, "is given by the harness")
+			return
 		}
 		v, ok := d.scalar(value, path, "one value")
 		if !ok {

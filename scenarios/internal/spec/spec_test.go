@@ -71,7 +71,7 @@ func TestFaults(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, place, problem string }{
 		"unknown key":             {"price: 325", "prise: 325", ":2:3:", "unknown key"},
 		"unknown key deep":        {"connections: 2, window", "conections: 2, window", ":8:47:", "unknown key"},
-		"unknown section":         {"    about: a test", "    abbout: a test", ":15:5:", "unknown key"},
+		"unknown section":         {"    about: a test", "    abowt: a test", ":15:5:", "unknown key"},
 		"repeated key":            {"  price: 325", "  price: 325\n  price: 1", ":3:3:", "given twice"},
 		"duration without unit":   {"hold: 10s", "hold: 10", ":17:76:", "duration with its unit"},
 		"bad unit":                {"hold: 10s", "hold: 10sec", ":17:76:", "duration with its unit"},
@@ -109,12 +109,12 @@ func TestFaults(t *testing.T) {
 				t.Fatalf("%q is not in the file", c.old)
 			}
 			_, err := load(t, text)
-			var faults spec.Faults
+			var faults spec.FaultsError
 			if !errors.As(err, &faults) {
 				t.Fatalf("error is %v", err)
 			}
 			for _, f := range faults {
-				if strings.Contains(f.Error(), c.place) && strings.Contains(f.Problem, c.problem) {
+				if strings.Contains(f.String(), c.place) && strings.Contains(f.Problem, c.problem) {
 					return
 				}
 			}
@@ -127,7 +127,7 @@ func TestAllFaultsAtOnce(t *testing.T) {
 	t.Parallel()
 	text := strings.NewReplacer("price: 325", "prise: 325", "tps: 10", "tps: 010", "hold: 10s", "hold: 10", "share: 60%", "share: 60").Replace(valid)
 	_, err := load(t, text)
-	var faults spec.Faults
+	var faults spec.FaultsError
 	if !errors.As(err, &faults) || len(faults) < 4 {
 		t.Fatalf("found %v", err)
 	}
@@ -196,7 +196,7 @@ func TestOverrides(t *testing.T) {
 	}
 	for _, set := range []string{"price", "=1", "price=[", "phases.7.hold=1s", "price.x=1", "prise=1", "phases.1.hold=20", "gateway.redis.url=x"} {
 		_, err := load(t, valid, set)
-		var faults spec.Faults
+		var faults spec.FaultsError
 		if !errors.As(err, &faults) || !strings.HasPrefix(faults[0].Source, "--set") {
 			t.Errorf("%s: %v", set, err)
 		}

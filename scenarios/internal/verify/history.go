@@ -39,7 +39,7 @@ func Load(dir string) (*Witness, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read history: %w", err)
 	}
-	defer f.Close() //nolint:errcheck // only read
+	defer f.Close()
 	return decode(f)
 }
 

@@ -117,7 +117,7 @@ func (b *world) message(record *sp.Record, e verify.Enterprise, f fate, freeze, 
 		FreezeEntry: freeze, SettleEntry: charge, State: verify.Delivered, Bill: verify.BillCharged, Stat: "DELIVRD",
 		AcceptedAt: b.at(), CreatedAt: b.at(),
 	}
-	switch f {
+	switch f { //nolint:exhaustive // the others are as they are
 	case silent:
 		m.State, m.Stat = verify.Submitted, ""
 	case undelivered:
@@ -130,7 +130,7 @@ func (b *world) message(record *sp.Record, e verify.Enterprise, f fate, freeze, 
 	if f == resent || f == refused {
 		retryOf = b.submit(&m, 0, "P", 8, "", false)
 	}
-	switch f {
+	switch f { //nolint:exhaustive // the others end with their first submit
 	case refused:
 		retryOf = b.submit(&m, retryOf, "B", 8, "", false)
 		b.submit(&m, retryOf, "B", 8, "", false)
