@@ -132,3 +132,11 @@ func command(ctx context.Context, binary string, args ...string) (stdout string,
 	}
 	return out.String(), err
 }
+
+// cpu is the CPU time the child used; 0 while it runs.
+func (c *child) cpu() time.Duration {
+	if c.alive() {
+		return 0
+	}
+	return c.cmd.ProcessState.UserTime() + c.cmd.ProcessState.SystemTime()
+}

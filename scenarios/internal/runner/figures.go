@@ -247,7 +247,7 @@ func cpuFigures(a, b counters, p pids, messages float64) result.CPU {
 		return perMessage(float64(d.Microseconds()), messages)
 	}
 	return result.CPU{
-		Gateway: us(p.gateway, b.gateway-a.gateway), Postgres: us(p.postgres, b.postgres-a.postgres),
+		Gateway: perMessage(float64((b.gateway - a.gateway).Microseconds()), messages), Postgres: us(p.postgres, b.postgres-a.postgres),
 		Redis: us(p.redis, b.redis-a.redis), Harness: us(p.harness, b.harness-a.harness),
 	}
 }

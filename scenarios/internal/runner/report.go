@@ -48,6 +48,9 @@ func (r *run) fill() {
 	rep.Callback = callbackFigures(r.base.metrics, r.last.metrics, seconds)
 	rep.Deliveries = deliveryFigures(w, r.base.metrics, r.last.metrics)
 	rep.PG = pgFigures(r.from, r.to, measuredMessages, seconds)
+	if r.s.Needs(spec.PostgresCrash) { // a crash loses the statistics: what is left is not the cost of the phases
+		rep.PG.CommitsPerMessage, rep.PG.WALBytesPerMessage, rep.PG.StatementsPerMessage = nil, nil, nil
+	}
 	rep.Redis = redisFigures(r.from, r.to, measuredMessages, seconds)
 	rep.CPU = cpuFigures(r.from, r.to, r.sampler.pids, measuredMessages)
 	rep.Processes = processes(seconds)
@@ -86,6 +89,7 @@ func (r *run) conclude(asked context.Context, err error) {
 	rep.Reason = strings.Join(strings.Fields(err.Error()), " ")
 	var faults spec.FaultsError
 	var died *diedError
+	var lost *lostError
 	switch {
 	case asked.Err() != nil:
 		rep.Verdict, rep.Reason = result.VerdictAborted, fmt.Sprintf("stopped on request after %s, while %s", time.Since(r.started).Round(time.Second), r.doing)
@@ -93,7 +97,7 @@ func (r *run) conclude(asked context.Context, err error) {
 		rep.Verdict, rep.Reason = result.VerdictAborted, fmt.Sprintf("the limit of %s was reached while %s", r.s.Limit, r.doing)
 	case errors.As(err, &faults):
 		rep.Verdict = result.VerdictBadFile
-	case errors.As(err, &died), rep.Verdict == result.VerdictViolated:
+	case errors.As(err, &died), errors.As(err, &lost), rep.Verdict == result.VerdictViolated:
 		// Nothing that came later excuses it.
 		rep.Verdict = result.VerdictViolated
 	default:

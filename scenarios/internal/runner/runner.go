@@ -108,20 +108,23 @@ type run struct {
 	mu    sync.Mutex
 	doing string
 
-	progress  progress
-	stack     *stack.Stack
-	database  string
-	files     gatewayFiles
-	conn      *pgx.Conn // for everything but the sampler
-	rdb       *redis.Client
-	http      *http.Client
-	gateway   *child
-	suppliers *ismg.Server
-	customers []*sp.Client
-	halt      struct{ customers, suppliers func() error }
-	sampler   *sampler
-	unsample  func()
-	hiccups   *hiccups
+	progress   progress
+	stack      *stack.Stack
+	database   string
+	files      gatewayFiles
+	conn       *pgx.Conn // for everything but the sampler
+	rdb        *redis.Client
+	http       *http.Client
+	gateway    life
+	faults     []verify.Fault
+	unknowns   unknowns
+	gatewayLog *os.File
+	suppliers  *ismg.Server
+	customers  []*sp.Client
+	halt       struct{ customers, suppliers func() error }
+	sampler    *sampler
+	unsample   func()
+	hiccups    *hiccups
 
 	starts     []int64 // of the phases, on the shared clock
 	loadEnd    int64
@@ -276,6 +279,9 @@ func (r *run) preflight(context.Context) error {
 // startStack provides PostgreSQL and Redis.
 func (r *run) startStack(ctx context.Context) error {
 	o := r.Stack
+	if r.s.Needs(spec.PostgresCrash) && (o.Mode == "" || o.Mode == stack.ModeAuto) {
+		o.Mode = stack.ModeProcesses // the others cannot be crashed
+	}
 	if statementsAvailable() {
 		o.PostgresConfig = map[string]string{"shared_preload_libraries": "pg_stat_statements"}
 	}
@@ -432,12 +438,13 @@ func (r *run) startGateway(ctx context.Context) error {
 		return unfit("gateway log: %w", err)
 	}
 	r.later(log.Close)
+	r.gatewayLog = log
 	for try := 1; ; try++ {
 		c, err := startGateway(r.Gateway, r.dir, log)
 		if err != nil {
 			return unfit("start the gateway: %w", err)
 		}
-		r.gateway = c
+		r.gateway.set(c)
 		r.later(func() error {
 			c.stop(5 * time.Second)
 			return nil
@@ -592,7 +599,7 @@ func (r *run) observe(ctx context.Context) error {
 		return err
 	}
 	p := pids{
-		gateway: r.gateway.pid(), harness: os.Getpid(),
+		harness:  os.Getpid(),
 		postgres: findPostgres(r.database), redis: findRedis(redisInfo(ctx, r.rdb, "server", "process_id")),
 	}
 	if x := r.stack.Postgres(); x != nil {
@@ -602,7 +609,11 @@ func (r *run) observe(ctx context.Context) error {
 		p.redis = x.PID()
 	}
 	r.sampler = &sampler{
-		clock: r.clock, conn: conn, rdb: r.rdb, http: r.http, url: "http://" + r.files.Admin + "/metrics", pids: p, submits: r.outstanding,
+		clock: r.clock, conn: conn, rdb: r.rdb, http: r.http, url: "http://" + r.files.Admin + "/metrics", gateway: &r.gateway, pids: p, submits: r.outstanding,
+		dial: func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, r.files.Postgres) },
+	}
+	if len(r.s.Faults) > 0 {
+		r.sampler.look = r.unknowns.look
 	}
 	if r.base, err = r.sampler.count(ctx, r.conn); err != nil {
 		return unfit("%w", err)
@@ -632,8 +643,7 @@ func (r *run) outstanding() int64 {
 	return int64(n)
 }
 
-// drive runs the phases one after another without a gap: what is due is fired,
-// whatever became of what was before.
+// drive runs the phases and the faults scheduled for them.
 func (r *run) drive(ctx context.Context) error {
 	zero := r.clock.Now() + int64(lead)
 	for i := range r.plan.Phases {
@@ -641,6 +651,20 @@ func (r *run) drive(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	err := r.beside(ctx, cancel, zero, func() error { return r.phases(ctx, cancel) })
+	if err != nil {
+		return err
+	}
+	if r.to, err = r.sampler.count(ctx, r.conn); err != nil {
+		return unfit("%w", err)
+	}
+	r.loadEnd = r.clock.Now()
+	return nil
+}
+
+// phases runs the phases one after another without a gap: what is due is fired,
+// whatever became of what was before.
+func (r *run) phases(ctx context.Context, cancel context.CancelCauseFunc) error {
 	for i := range r.plan.Phases {
 		p := &r.plan.Phases[i]
 		if err := r.wait(ctx, r.starts[i]-int64(lead)); err != nil {
@@ -658,8 +682,8 @@ func (r *run) drive(ctx context.Context) error {
 		}
 		end := r.starts[i] + int64(p.Hold)
 		if last := i == len(r.plan.Phases)-1; last || p.Measure && !r.plan.Phases[i+1].Measure {
-			if err := r.wait(ctx, end); err != nil {
-				return err
+			if err := r.wait(ctx, end); err != nil || last {
+				return err // after the last phase everything is counted anyway
 			}
 			var err error
 			if r.to, err = r.sampler.count(ctx, r.conn); err != nil {
@@ -667,7 +691,6 @@ func (r *run) drive(ctx context.Context) error {
 			}
 		}
 	}
-	r.loadEnd = r.clock.Now()
 	return nil
 }
 
@@ -680,10 +703,8 @@ func (r *run) fire(ctx context.Context, cancel context.CancelCauseFunc, p *load.
 	}
 	done := make(chan struct{})
 	go func() {
-		select {
-		case <-r.gateway.done: // there is nobody to send to any more
-			cancel(&diedError{r.gateway.exitCode(), "load"})
-		case <-done:
+		if c := r.gateway.unasked(done); c != nil { // there is nobody to send to any more
+			cancel(&diedError{c.exitCode(), "load"})
 		}
 	}()
 	wg.Wait()
@@ -739,8 +760,8 @@ func (r *run) drain(ctx context.Context) error {
 	if r.drained, err = drain(ctx, r.s.Drain, r.pending); err != nil {
 		return err
 	}
-	if !r.gateway.alive() {
-		return &diedError{r.gateway.exitCode(), "drain"}
+	if c := r.gateway.now(); !c.alive() {
+		return &diedError{c.exitCode(), "drain"}
 	}
 	if len(r.drained.Left) > 0 {
 		r.Log.Warn("not drained", slog.String("left", describe(r.drained.Left)))
@@ -764,6 +785,9 @@ func (r *run) closeUnknowns(ctx context.Context) error {
 	}
 	if queues["unknown"] == 0 {
 		return nil
+	}
+	if err := r.unknowns.look(ctx, r.conn); err != nil {
+		return unfit("%w", err)
 	}
 	if err := r.tool(ctx, "unknown", "resolve", "--from", r.path(result.StatementFile), "--absent", "not-sent"); err != nil {
 		return err
@@ -834,10 +858,11 @@ func (r *run) stopGateway(ctx context.Context) error {
 		return unfit("ledger verify: %w", err)
 	}
 	r.places = append(r.places, place)
-	took, killed := r.gateway.stop(stopLimit)
-	r.Log.Info("gateway stopped", slog.Duration("took", took), slog.Bool("killed", killed), slog.Int("exit_code", r.gateway.exitCode()))
+	c := r.gateway.now()
+	took, killed := c.stop(stopLimit)
+	r.Log.Info("gateway stopped", slog.Duration("took", took), slog.Bool("killed", killed), slog.Int("exit_code", c.exitCode()))
 	r.places = append(r.places, verify.Place{
-		Name: "gateway_exit_code", Left: int64(r.gateway.exitCode()), Witness: "M", Detail: fmt.Sprintf("after %s", took.Round(time.Millisecond)),
+		Name: "gateway_exit_code", Left: int64(c.exitCode()), Witness: "M", Detail: fmt.Sprintf("after %s", took.Round(time.Millisecond)),
 	})
 	sessions := int64(0)
 	err = poll(ctx, 2*time.Second, func(ctx context.Context) (string, error) {
@@ -865,7 +890,9 @@ func (r *run) verify(ctx context.Context) error {
 	if err := r.halt.suppliers(); err != nil {
 		return unfit("%w", err)
 	}
-	w := &verify.Witness{Terms: r.terms, Suppliers: r.suppliers.Record(), Places: r.places, Samples: r.sampler.books}
+	w := &verify.Witness{
+		Terms: r.terms, Suppliers: r.suppliers.Record(), Places: r.places, Samples: r.sampler.books, Faults: r.faults, Unknowns: r.unknowns.list(),
+	}
 	for _, c := range r.customers {
 		w.Customers = append(w.Customers, c.Record())
 	}

@@ -55,7 +55,12 @@ type sampler struct {
 	rdb     *redis.Client
 	http    *http.Client
 	url     string // of the gateway's metrics
+	gateway *life
 	pids    pids
+	// dial makes another connection when conn was lost.
+	dial func(context.Context) (*pgx.Conn, error)
+	// look, when set, is shown the database every second.
+	look    func(context.Context, *pgx.Conn) error
 	submits func() int64 // unanswered at the suppliers
 
 	seconds []second
@@ -64,12 +69,17 @@ type sampler struct {
 }
 
 // pids are the processes of a run; 0 is not known.
-type pids struct{ gateway, postgres, redis, harness int }
+type pids struct{ postgres, redis, harness int }
 
 // run samples until ctx is done; then the fields may be read.
 func (s *sampler) run(ctx context.Context, every time.Duration, then func()) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
+	defer func() {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+		_ = s.conn.Close(end) // nothing is lost with it
+	}()
 	for {
 		s.sample(ctx)
 		then()
@@ -86,8 +96,10 @@ func (s *sampler) sample(ctx context.Context) {
 	defer cancel()
 	x := second{at: s.clock.Now(), inflight: s.submits()}
 	x.machine, _ = readMachine() //nolint:errcheck // a machine that cannot be read stands still
-	x.gateway, x.postgres, x.redis, x.harness = s.pids.cpu()
-	x.gatewayRSS, x.gatewayFiles = footprint(s.pids.gateway)
+	pid, used := s.gateway.pid()
+	x.postgres, x.redis, x.harness = s.pids.cpu()
+	x.gateway = used + cpuTime(pid, false)
+	x.gatewayRSS, x.gatewayFiles = footprint(pid)
 	x.harnessRSS, x.harnessFiles = footprint(s.pids.harness)
 	if m, err := scrape(ctx, s.http, s.url); err != nil {
 		s.missed++
@@ -96,14 +108,7 @@ func (s *sampler) sample(ctx context.Context) {
 		x.backlog = int64(m.sum("cmppgw_event_backlog"))
 		x.goroutines = int64(m.sum("go_goroutines"))
 	}
-	if books, err := verify.Books(ctx, s.conn); err != nil {
-		s.missed++
-	} else {
-		s.books = append(s.books, books...)
-	}
-	if err := s.conn.QueryRow(ctx, activitySQL).Scan(&x.lockMS, &x.idleMS, &x.xminAge); err != nil {
-		s.missed++
-	}
+	s.database(ctx, &x)
 	if n, err := streamEntries(ctx, s.rdb); err != nil {
 		s.missed++
 	} else {
@@ -113,16 +118,40 @@ func (s *sampler) sample(ctx context.Context) {
 	s.seconds = append(s.seconds, x)
 }
 
-// cpu is the CPU time so far of each process; 0 of one that is not known.
-func (p pids) cpu() (gateway, postgres, redis, harness time.Duration) {
-	read := func(pid int, tree bool) time.Duration {
-		if pid == 0 {
-			return 0
+// database looks at PostgreSQL, with another connection when the last was lost.
+func (s *sampler) database(ctx context.Context, x *second) {
+	if s.conn.IsClosed() {
+		conn, err := s.dial(ctx)
+		if err != nil {
+			s.missed++
+			return
 		}
-		d, _ := cpuOf(pid, tree) //nolint:errcheck // it has ended
-		return d
+		s.conn = conn
 	}
-	return read(p.gateway, false), read(p.postgres, true), read(p.redis, false), read(p.harness, false)
+	if books, err := verify.Books(ctx, s.conn); err != nil {
+		s.missed++
+	} else {
+		s.books = append(s.books, books...)
+	}
+	if err := s.conn.QueryRow(ctx, activitySQL).Scan(&x.lockMS, &x.idleMS, &x.xminAge); err != nil {
+		s.missed++
+	}
+	if s.look != nil && s.look(ctx, s.conn) != nil {
+		s.missed++
+	}
+}
+
+// cpu is the CPU time so far of each process; 0 of one that is not known.
+func (p pids) cpu() (postgres, redis, harness time.Duration) {
+	return cpuTime(p.postgres, true), cpuTime(p.redis, false), cpuTime(p.harness, false)
+}
+
+func cpuTime(pid int, tree bool) time.Duration {
+	if pid == 0 {
+		return 0
+	}
+	d, _ := cpuOf(pid, tree) //nolint:errcheck // it has ended
+	return d
 }
 
 // streamEntries counts the entries of every stream of the gateway.
@@ -180,7 +209,9 @@ type share struct{ all, of int64 }
 // count reads the totals. Statements are there only with pg_stat_statements.
 func (s *sampler) count(ctx context.Context, conn *pgx.Conn) (c counters, err error) {
 	c.at = s.clock.Now()
-	c.gateway, c.postgres, c.redis, c.harness = s.pids.cpu()
+	pid, used := s.gateway.pid()
+	c.gateway = used + cpuTime(pid, false)
+	c.postgres, c.redis, c.harness = s.pids.cpu()
 	if c.metrics, err = scrape(ctx, s.http, s.url); err != nil {
 		return c, err
 	}

@@ -229,10 +229,10 @@ func releasedAmount(x *index, i int) result.Identity {
 		}
 	})
 	for key, from := range x.sent {
-		if from.enterprise != i || !from.sent.Accepted() || x.outcomes[key].accepted {
+		if from.enterprise != i || x.outcomes[key].accepted {
 			continue
 		}
-		if rows := x.rows[from.sent.MsgID]; len(rows) > 0 && rows[0].State != Rejected {
+		if m := x.stored(from.sent); m != nil && m.State != Rejected {
 			right.add(x.Terms.Amount())
 		}
 	}

@@ -17,6 +17,9 @@ type Witness struct {
 	Places []Place
 	// Samples are the books of each second; the last is of the end.
 	Samples []Sample
+	// Faults that were injected, and the submits that were ever seen unknown.
+	Faults   []Fault
+	Unknowns []UnknownSubmit
 }
 
 // Terms are what the scenario says and the run was set up with.
