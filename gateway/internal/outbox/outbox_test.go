@@ -2,12 +2,14 @@ package outbox_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
@@ -308,5 +310,35 @@ func TestDeadRedisIsTriedOnceAndThenLeftAlone(t *testing.T) {
 	}
 	if got["written"] != 1 || got["failed"] != 1 || got["skipped"] != 19 {
 		t.Errorf("hints %v, want the first of twenty to fail and the others to be skipped", got)
+	}
+}
+
+// A PostgreSQL that is away is asked after 50, 100, 200 and 400 ms, and not as fast as a connection can fail.
+func TestDeadPostgresIsAskedLessAndLess(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c, err := pgxpool.ParseConfig("postgres://nobody@127.0.0.1:1/none?sslmode=disable")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan time.Time, 1000)
+	c.BeforeConnect = func(context.Context, *pgx.ConnConfig) error {
+		select {
+		case asked <- time.Now():
+		default:
+		}
+		return errors.New("away")
+	}
+	if r.pool, err = pgxpool.NewWithConfig(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.pool.Close)
+	r.source(t, 8)
+	first, last := <-asked, time.Time{}
+	for range 4 {
+		last = <-asked
+	}
+	if took := last.Sub(first); took < 750*time.Millisecond {
+		t.Errorf("asked five times within %s", took)
 	}
 }

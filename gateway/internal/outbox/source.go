@@ -33,6 +33,7 @@ const (
 	unwellPull  = 50 * time.Millisecond // between pulls while Redis gives no hints
 	unwellRetry = time.Second           // between attempts at a Redis that failed
 	pullTimeout = 5 * time.Second       // of one pull; the next one repeats it
+	pullRetry   = 50 * time.Millisecond // after a pull that failed; doubles up to Config.Pull
 	messageAge  = 8 * 24 * time.Hour    // oldest message a pending row may belong to: leaves are kept this long
 	messageSkew = 24 * time.Hour        // and the newest, by clocks that differ
 )
@@ -93,6 +94,8 @@ type Source struct {
 	lastWalk   time.Time
 	redisAfter time.Time // not before this time is Redis asked again
 	unwell     bool
+	pullAfter  time.Time     // not before this time is PostgreSQL asked again
+	pullPause  time.Duration // after the last pull; 0 = it worked
 }
 
 // NewSource fetches nothing before Window says that there is room.
@@ -216,6 +219,7 @@ func (s *Source) Run(ctx context.Context) error {
 				wait = unwellPull
 			}
 			wait = min(wait, max(0, s.o.Config.Pull-time.Since(s.lastWalk)))
+			wait = max(wait, time.Until(s.pullAfter))
 		}
 		timer.Reset(wait)
 	}
@@ -231,16 +235,23 @@ func (s *Source) open() bool {
 func (s *Source) fetch(ctx context.Context) {
 	s.hints(ctx)
 	now := time.Now()
+	if now.Before(s.pullAfter) {
+		return
+	}
 	walk := s.opened() || now.Sub(s.lastWalk) >= s.o.Config.Pull
 	if !walk && !s.unwell && !s.starved() {
 		return
 	}
-	if err := s.pull(ctx, walk); err != nil {
-		if ctx.Err() == nil {
-			s.o.Log.Warn("pull failed", slog.Int("channel", int(s.o.Channel)), slog.Any("error", err))
-		}
+	err := s.pull(ctx, walk)
+	if failed := err != nil; failed != (s.pullPause > 0) && ctx.Err() == nil {
+		s.o.Log.Warn("pulls from postgresql", slog.Int("channel", int(s.o.Channel)), slog.Bool("working", !failed), slog.Any("error", err))
+	}
+	if err != nil {
+		s.pullPause = min(max(2*s.pullPause, pullRetry), s.o.Config.Pull)
+		s.pullAfter = time.Now().Add(s.pullPause)
 		return
 	}
+	s.pullPause, s.pullAfter = 0, time.Time{}
 	if walk {
 		s.lastWalk = now
 	}
