@@ -265,6 +265,11 @@ func (n *Node) free(ctx context.Context, d DeadNode, last *time.Time) (freed boo
 		}
 		tag, err := tx.Exec(ctx, NodeFreeUp, d.Number, d.Epoch, last)
 		freed = tag.RowsAffected() == 1
+		if err != nil || !freed {
+			return err
+		}
+		// Deliveries it had claimed are another's to make now, not only when their leases end.
+		_, err = tx.Exec(ctx, DeliveryFree, d.Number)
 		return err
 	})
 	return freed, err

@@ -178,11 +178,17 @@ func TestDeadNodeIsAdoptedOnceThenFree(t *testing.T) {
 		t.Errorf("with a dispatched row: %v, want ErrNotDrained", err)
 	}
 	exec(t, p.Admin, "DELETE FROM submit_outbox")
+	exec(t, p.Admin, `INSERT INTO delivery (id, pos, message_id, msg_id, accept_session, claim, accepted_at, lease, app_id, kind, accept_node, owner, dest, src)
+		SELECT n, n, 1, 1, 1, 7, now(), now() + interval '1 hour', 1, 1, 1, n, '', '' FROM unnest(ARRAY[$1, $2]::smallint[]) n`, dead.Number, alive[0].Number)
 	if err := adopter.Renew(t.Context()); err != nil { // an adoption lives on with its adopter
 		t.Fatal(err)
 	}
 	if err := adopter.Adopted(t.Context(), all[0]); err != nil {
 		t.Fatal(err)
+	}
+	var claims []int16
+	if err := p.Admin.QueryRow(t.Context(), "SELECT array_agg(owner) FROM delivery WHERE claim IS NOT NULL").Scan(&claims); err != nil || !slices.Equal(claims, []int16{alive[0].Number}) {
+		t.Errorf("deliveries are claimed by %v, %v; want the living node's claim alone", claims, err)
 	}
 	again := lease(t, p.Admin, d)
 	if again.Number != dead.Number || again.Epoch <= all[0].Epoch {
