@@ -35,7 +35,8 @@
 // # Goroutines and stop
 //
 // Run starts and waits for two: the claimer, and the finisher that writes outcomes. Cancelling its context ends claiming;
-// outcomes are taken for up to two seconds more and written. What is left keeps its claim until the lease ends.
+// outcomes are taken for up to two seconds more and written. What is left keeps its claim until the node number is given
+// back or adopted, or the lease ends.
 //
 // It imports cmpp, config, session, store and the topic names of workflow.
 package delivery
