@@ -80,10 +80,10 @@ func failed(stderr io.Writer, err error) int {
 	}
 	if faults, ok := errors.AsType[spec.FaultsError](err); ok {
 		for _, f := range faults {
-			fmt.Fprintln(stderr, "scenarios:", f.String()) //nolint:errcheck // nowhere else to say it
+			fmt.Fprintln(stderr, "scenarios:", f.String())
 		}
 		return result.VerdictBadFile.ExitCode()
 	}
-	fmt.Fprintln(stderr, "scenarios:", strings.Join(strings.Fields(err.Error()), " ")) //nolint:errcheck // nowhere else to say it
+	fmt.Fprintln(stderr, "scenarios:", strings.Join(strings.Fields(err.Error()), " "))
 	return result.VerdictBadFile.ExitCode()
 }

@@ -116,7 +116,7 @@ func (r *run) schedule(ctx context.Context, zero int64) error {
 	if err != nil {
 		return unfit("journal of faults: %w", err)
 	}
-	defer journal.Close() //nolint:errcheck // every line was synced
+	defer journal.Close()
 	for _, x := range r.s.Faults {
 		if err := r.wait(ctx, zero+int64(x.At)); err != nil {
 			return err
@@ -227,7 +227,7 @@ func (r *run) linksBack(ctx context.Context) error {
 	return poll(ctx, linksLimit, func(ctx context.Context) (string, error) {
 		var e effective
 		if _, err := get(ctx, r.http, "http://"+r.files.Admin+"/api/admin/effective", &e); err != nil {
-			return "the settings cannot be read: " + err.Error(), nil
+			return "the settings cannot be read: " + err.Error(), nil //nolint:nilerr // it is asked again
 		}
 		if len(e.Errors) > 0 {
 			return e.Errors[0], nil // it reads them anew

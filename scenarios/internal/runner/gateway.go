@@ -43,7 +43,7 @@ func (f *gatewayFiles) ports(ctx context.Context) error {
 			return fmt.Errorf("pick a port: %w", err)
 		}
 		*dst = l.Addr().String()
-		defer l.Close() //nolint:errcheck // all are held until three differ
+		defer l.Close()
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func channels(s *spec.Scenario) []channel {
 		for priority, role := range s.Suppliers.PerCarrier {
 			n := len(list)
 			list = append(list, channel{
-				ID: int32(n + 1), Name: c.Name + "-" + role, Login: supplierID(n), Carrier: i, Priority: priority, //nolint:gosec // few
+				ID: int32(n + 1), Name: c.Name + "-" + role, Login: supplierID(n), Carrier: i, Priority: priority,
 				Access: fmt.Sprintf("1069%04d", 1000+n),
 			})
 		}
@@ -267,7 +267,7 @@ func get(ctx context.Context, client *http.Client, url string, into any) (int, e
 	if err != nil {
 		return 0, err
 	}
-	defer resp.Body.Close() //nolint:errcheck // only read
+	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxMetrics))
 	if err != nil {
 		return resp.StatusCode, err
@@ -329,7 +329,7 @@ func ready(ctx context.Context, client *http.Client, f *gatewayFiles, c *child, 
 			} `json:"broken"`
 		}
 		if _, err := get(ctx, client, "http://"+f.Admin+"/readyz", &state); err != nil {
-			return "it does not answer: " + err.Error(), nil
+			return "it does not answer: " + err.Error(), nil //nolint:nilerr // it is asked again
 		}
 		if !state.Ready {
 			return fmt.Sprintf("it is %s: %v", state.Stage, state.Broken), nil

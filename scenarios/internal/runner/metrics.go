@@ -33,7 +33,7 @@ func scrape(ctx context.Context, client *http.Client, url string) (metrics, erro
 	if err != nil {
 		return nil, fmt.Errorf("read metrics: %w", err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // only read
+	defer resp.Body.Close()
 	return parseMetrics(io.LimitReader(resp.Body, maxMetrics))
 }
 
@@ -67,19 +67,6 @@ func (m metrics) sum(name string, labels ...string) float64 {
 		}
 	}
 	return total
-}
-
-// values are the counters of a name by the value of one label.
-func (m metrics) values(name, label string) map[string]float64 {
-	by := map[string]float64{}
-	for _, x := range m[name].GetMetric() {
-		for _, l := range x.GetLabel() {
-			if l.GetName() == label {
-				by[l.GetValue()] += x.GetCounter().GetValue() + x.GetGauge().GetValue()
-			}
-		}
-	}
-	return by
 }
 
 // histogram is the difference of two readings of a histogram: counts per bucket

@@ -70,7 +70,7 @@ func cpuOf(pid int, tree bool) (time.Duration, error) {
 // children lists the direct children of pid.
 func children(pid int) []int {
 	var list []int
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat") //nolint:errcheck // the pattern is right
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range stats {
 		id, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		if err != nil {
@@ -112,7 +112,7 @@ func readMachine() (machine, error) {
 	if err != nil {
 		return machine{}, err
 	}
-	defer f.Close() //nolint:errcheck // only read
+	defer f.Close()
 	scan := bufio.NewScanner(f)
 	if !scan.Scan() {
 		return machine{}, fmt.Errorf("read /proc/stat: %w", scan.Err())
@@ -175,7 +175,7 @@ func memory() int64 {
 // works also for a server in a container of this machine.
 func findPostgres(database string) int {
 	found := 0
-	dirs, _ := filepath.Glob("/proc/[0-9]*") //nolint:errcheck // the pattern is right
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range dirs {
 		title, err := os.ReadFile(filepath.Join(dir, "cmdline"))
 		if err != nil || !bytes.HasPrefix(title, []byte("postgres: ")) || !bytes.Contains(title, []byte(" "+database+" ")) {
@@ -202,7 +202,7 @@ func findPostgres(database string) int {
 // own namespace, 0 when none or several could be it.
 func findRedis(inner int64) int {
 	found := 0
-	dirs, _ := filepath.Glob("/proc/[0-9]*") //nolint:errcheck // the pattern is right
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range dirs {
 		name, err := os.ReadFile(filepath.Join(dir, "comm"))
 		if err != nil || strings.TrimSpace(string(name)) != "redis-server" {
@@ -221,7 +221,7 @@ func findRedis(inner int64) int {
 		if found != 0 {
 			return 0
 		}
-		found, _ = strconv.Atoi(filepath.Base(dir)) //nolint:errcheck // the pattern has digits only
+		found, _ = strconv.Atoi(filepath.Base(dir))
 	}
 	return found
 }

@@ -66,7 +66,7 @@ func (l *lines) show(s status) {
 		return
 	}
 	l.doing, l.last = s.Doing, s.Elapsed
-	fmt.Fprintf(l.w, "[%s] %s\n", l.name, s) //nolint:errcheck // progress is for whoever still listens
+	fmt.Fprintf(l.w, "[%s] %s\n", l.name, s)
 }
 
 func (*lines) close() {}

@@ -86,7 +86,7 @@ func (r *run) conclude(asked context.Context, err error) {
 		return
 	}
 	rep := r.report
-	rep.Reason = strings.Join(strings.Fields(err.Error()), " ")
+	rep.Reason = oneLine(err)
 	var faults spec.FaultsError
 	var died *diedError
 	var lost *lostError
@@ -103,4 +103,20 @@ func (r *run) conclude(asked context.Context, err error) {
 	default:
 		rep.Verdict = result.VerdictEnvironment
 	}
+}
+
+// oneLine is an error on one line, without the lines that only repeat an earlier one.
+func oneLine(err error) string {
+	text := ""
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		line = strings.Join(strings.Fields(line), " ")
+		if line == "" || strings.Contains(text, line) {
+			continue
+		}
+		if text != "" {
+			text += "; "
+		}
+		text += line
+	}
+	return text
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -208,8 +209,8 @@ func (r *run) later(f func() error) { r.undo = append(r.undo, f) }
 // cleanup undoes everything, the last first.
 func (r *run) cleanup() error {
 	var errs []error
-	for i := len(r.undo) - 1; i >= 0; i-- {
-		errs = append(errs, r.undo[i]())
+	for _, f := range slices.Backward(r.undo) {
+		errs = append(errs, f())
 	}
 	r.http.CloseIdleConnections()
 	return errors.Join(errs...)
@@ -268,7 +269,7 @@ func (r *run) preflight(context.Context) error {
 	r.report.Environment.Go, r.report.Environment.Kernel, r.report.Environment.MemoryBytes = runtime.Version(), kernel(), memory()
 	r.report.Harness.Version = r.Version
 	if own, err := os.Executable(); err == nil {
-		r.report.Harness.SHA256, _ = fileSum(own) //nolint:errcheck // it may have been replaced
+		r.report.Harness.SHA256, _ = fileSum(own)
 	}
 	if r.plan, err = load.Build(r.s); err != nil {
 		return unfit("plan the load: %w", err)
@@ -339,7 +340,7 @@ func (r *run) makeDatabase(ctx context.Context) error {
 	if err != nil {
 		return unfit("make the database: %w", err)
 	}
-	r.later(func() error {
+	r.later(func() error { //nolint:contextcheck // the run is over by then, whatever became of its context
 		drop, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		return r.stack.DropDatabase(drop, r.database)
@@ -369,7 +370,7 @@ func (r *run) connect(ctx context.Context, addr string) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, unfit("connect to the run's database: %w", err)
 	}
-	r.later(func() error {
+	r.later(func() error { //nolint:contextcheck // the run is over by then, whatever became of its context
 		end, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		return conn.Close(end)
@@ -396,7 +397,7 @@ func (r *run) startSuppliers(ctx context.Context) error {
 	for i, c := range channels(r.s) {
 		p.Accounts = append(p.Accounts, ismg.Account{
 			ID: c.Login, Secret: supplierSecret, MaxConnections: r.s.Suppliers.Connections, Window: r.s.Suppliers.Window,
-			RateLimit: r.s.Suppliers.RateLimit, GatewayCode: uint32(100 + i), Prefixes: r.s.Carriers[c.Carrier].Prefixes, //nolint:gosec // few
+			RateLimit: r.s.Suppliers.RateLimit, GatewayCode: uint32(100 + i), Prefixes: r.s.Carriers[c.Carrier].Prefixes,
 		})
 		r.terms.Accounts[c.Login] = verify.SupplierAccount{ID: c.ID, Connections: r.s.Suppliers.Connections, Window: r.s.Suppliers.Window}
 	}
@@ -472,7 +473,7 @@ func (r *run) startGateway(ctx context.Context) error {
 // gatewayFault says why the gateway did not become ready; settings it refuses are
 // the scenario's fault.
 func (r *run) gatewayFault(c *child, err error) error {
-	log, _ := os.ReadFile(r.path(result.GatewayLogFile)) //nolint:errcheck // then the reason is short
+	log, _ := os.ReadFile(r.path(result.GatewayLogFile))
 	const exitUsage = 2
 	if !c.alive() && c.exitCode() == exitUsage {
 		return spec.FaultsError{{Source: r.s.Name, Path: "gateway", Problem: lastLine(string(log))}}
@@ -533,7 +534,7 @@ func (r *run) readBack(ctx context.Context) error {
 	err := poll(ctx, linksLimit, func(ctx context.Context) (string, error) {
 		e = effective{}
 		if _, err := get(ctx, r.http, "http://"+r.files.Admin+"/api/admin/effective", &e); err != nil {
-			return "the settings cannot be read: " + err.Error(), nil
+			return "the settings cannot be read: " + err.Error(), nil //nolint:nilerr // it is asked again
 		}
 		return e.matches(r.s)
 	})
@@ -576,7 +577,7 @@ func (r *run) opening(ctx context.Context) error {
 		t.Expected.Charged[name], t.Expected.Refunded[name], t.Expected.Released[name] = b.ChargedN, b.RefundedN, b.ReleasedN
 		opened := false
 		for _, s := range books {
-			if s.Enterprise != int32(i+1) { //nolint:gosec // few
+			if s.Enterprise != int32(i+1) {
 				continue
 			}
 			opened = true
@@ -850,8 +851,7 @@ func (r *run) stopGateway(ctx context.Context) error {
 	}
 	r.ledger = strings.TrimSpace(out)
 	place := verify.Place{Name: "ledger_verify", Witness: "D", Detail: "exit code of `gateway ledger verify`"}
-	var failed *commandError
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*commandError](err); ok {
 		place.Left = int64(failed.Code)
 		place.Detail = lastLine(failed.Stderr)
 	} else if err != nil {
@@ -925,7 +925,7 @@ func (r *run) write() error {
 		return err
 	}
 	r.report.Harness.ScenarioSHA256 = textSum(resolved)
-	r.report.Harness.Repro = fmt.Sprintf("sh %s", filepath.Join(r.dir, result.ReproFile))
+	r.report.Harness.Repro = "sh " + filepath.Join(r.dir, result.ReproFile)
 	env := environmentFile{Environment: r.report.Environment, Harness: r.report.Harness, HotShare: map[string]float64{}, Ledger: r.ledger, Costly: r.costly}
 	for name, x := range r.last.tables {
 		env.HotShare[name] = float64(x.of) / float64(max(x.all, 1))

@@ -95,7 +95,7 @@ func (s *sampler) sample(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	x := second{at: s.clock.Now(), inflight: s.submits()}
-	x.machine, _ = readMachine() //nolint:errcheck // a machine that cannot be read stands still
+	x.machine, _ = readMachine()
 	pid, used := s.gateway.pid()
 	x.postgres, x.redis, x.harness = s.pids.cpu()
 	x.gateway = used + cpuTime(pid, false)
@@ -150,7 +150,7 @@ func cpuTime(pid int, tree bool) time.Duration {
 	if pid == 0 {
 		return 0
 	}
-	d, _ := cpuOf(pid, tree) //nolint:errcheck // it has ended
+	d, _ := cpuOf(pid, tree)
 	return d
 }
 

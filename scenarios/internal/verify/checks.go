@@ -468,8 +468,8 @@ func refusals(x *index) result.Check {
 			continue
 		}
 		for _, s := range tries {
-			if s.State != SubmitRejected {
-				continue
+			if s.State != SubmitRejected || s.Result == 0 {
+				continue // with result 0 it was unknown, and never sent by the statement
 			}
 			t.check.NRight++
 			open[refusal{m.Phone, s.Result}]--

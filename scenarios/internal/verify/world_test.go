@@ -54,6 +54,7 @@ func newWorld(perFate int) *verify.Witness {
 	}
 	b.w.Places = []verify.Place{{Name: "inbox", Witness: "D"}, {Name: "goroutines", Left: 5, Expected: 9, AtMost: true, Witness: "M"}}
 	b.w.Samples = []verify.Sample{{Enterprise: 1, Available: opening, TopUps: opening}, {Enterprise: 2, Available: opening, TopUps: opening}}
+	kill(&b.w)
 	return &b.w
 }
 
