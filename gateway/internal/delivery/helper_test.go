@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -62,6 +63,24 @@ func (b *bench) count(t testing.TB, sql string, args ...any) (n int) {
 	return n
 }
 
+// logs keeps what was logged.
+type logs struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 // process is one process of the gateway as far as deliveries go: links, barrier, node.
 type process struct {
 	*bench
@@ -69,6 +88,7 @@ type process struct {
 	node *store.Node
 	bus  *wake.Bus
 	stop func()
+	log  logs
 
 	mu       sync.Mutex
 	links    map[int32][]*session.Session
@@ -89,8 +109,9 @@ func (b *bench) boot(t testing.TB) *process {
 
 func (b *bench) bootAs(t testing.TB, node *store.Node) *process {
 	t.Helper()
-	log := slog.New(slog.DiscardHandler)
-	p := &process{bench: b, node: node, bus: wake.New(nil, log), links: map[int32][]*session.Session{}, held: map[cmpp.MsgID]bool{}}
+	p := &process{bench: b, node: node, links: map[int32][]*session.Session{}, held: map[cmpp.MsgID]bool{}}
+	log := slog.New(slog.NewTextHandler(&p.log, nil))
+	p.bus = wake.New(nil, log)
 	d := delivery.New(delivery.Options{
 		Config: b.cfg, Pool: b.Pool, Node: node, Wake: p.bus, Sessions: p, Log: log, Registry: prometheus.NewRegistry(),
 	})

@@ -2,12 +2,14 @@ package inbound_test
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"cmppgateway/gateway/cmpp"
 	"cmppgateway/gateway/internal/inbound"
+	"cmppgateway/gateway/internal/session"
 	"cmppgateway/gateway/internal/workflow"
 )
 
@@ -206,5 +208,43 @@ func TestQueryCancelAndBrokenRequests(t *testing.T) {
 		}
 		c.seq = 4
 		c.accepted(sms())
+	}
+}
+
+// lateAnswer is a token of a call.
+type lateAnswer chan cmpp.PDU
+
+func (l lateAnswer) OnLate(p cmpp.PDU) { l <- p }
+
+func TestLateAnswersReachTheirCall(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.cfg.ResponseTimeout = 200 * time.Millisecond
+	b.start(t)
+	c := b.customer(t, cmpp.V30)
+	var link *session.Session
+	eventually(t, "connection of the application", func() bool {
+		b.server.Sessions().Each(func(app int32, links []*session.Session) {
+			if app == 11 {
+				link = links[0]
+			}
+		})
+		return link != nil
+	})
+	if n := link.Acquire(100); n != 16 {
+		t.Errorf("window of %d for DELIVERs, want 16", n)
+	}
+	late, done := make(lateAnswer, 1), make(chan session.Outcome, 1)
+	if err := link.Send([]session.Call{{PDU: &cmpp.Deliver{MsgID: 5}, Token: late, Done: func(o session.Outcome) { done <- o }}}); err != nil {
+		t.Fatal(err)
+	}
+	hd, _ := c.receive()
+	if o := <-done; !errors.Is(o.Err, session.ErrTimeout) {
+		t.Fatalf("outcome %v", o.Err)
+	}
+	c.send(hd.Sequence, &cmpp.DeliverResp{MsgID: 5})
+	eventually(t, "late answer", func() bool { return len(late) == 1 })
+	if p := <-late; p.(*cmpp.DeliverResp).MsgID != 5 {
+		t.Errorf("late answer %+v", p)
 	}
 }
