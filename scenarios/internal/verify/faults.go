@@ -160,10 +160,11 @@ func afterKill(x *index) result.Check {
 			continue
 		}
 		s := seen[0]
+		open, known := opened[s.Conn]
 		excused := false
 		for _, f := range kills {
 			switch {
-			case s.Recv > f.Struck && opened[s.Conn] <= f.Struck, s.Recv <= f.Struck && s.Recv >= f.From:
+			case s.Recv > f.Struck && known && open <= f.Struck, s.Recv <= f.Struck && s.Recv >= f.From:
 				between++ // on its way, in the kernel
 			case s.Recv < f.From && unanswered(s, f.From):
 				waiting++

@@ -54,7 +54,7 @@ func TestFaultChecksFireAlone(t *testing.T) {
 		}, []string{"resolved"}},
 		"a SUBMIT without an answer is stored without a fate": {func(w *verify.Witness) {
 			w.Database.Messages = append(w.Database.Messages, verify.Message{ID: 1 << 40, MsgID: 1 << 41, Enterprise: 1, Phone: 777, State: verify.Checked})
-		}, []string{"resolved"}},
+		}, []string{"released_amount", "resolved"}}, // no supplier has it, and it is not released
 		"a SUBMIT without an answer is stored and refused: legal": {func(w *verify.Witness) {
 			w.Database.Messages = append(w.Database.Messages, verify.Message{ID: 1 << 40, MsgID: 1 << 41, Enterprise: 1, Phone: 777, State: verify.Rejected})
 		}, nil},
