@@ -14,32 +14,64 @@ import (
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// moves are the columns of settlement_move.sql.
-type moves struct {
-	id, settle, refund []int64
-	was, state         []message.State
-	wasBill, bill      []message.Bill
-	channel            []int32
-	attempt, acc, fin  []int16
-	reason             []message.Reason
-	stat               []string
-	overdue            []bool
+// move is what settlement_move.sql does to a message; those that change alike are one statement.
+type move struct {
+	was, state        message.State
+	wasBill, bill     message.Bill
+	settle, refund    int64
+	channel           int32
+	attempt, acc, fin int16
+	reason            message.Reason
+	stat              string
+	overdue           bool
 }
 
-func (v *moves) add(m *msg) {
-	v.id, v.settle, v.refund = append(v.id, m.id), append(v.settle, m.settle), append(v.refund, m.refund)
-	v.was, v.wasBill = append(v.was, m.was), append(v.wasBill, m.wasBill)
-	v.state, v.bill, v.channel = append(v.state, m.state), append(v.bill, m.bill), append(v.channel, m.channel)
-	v.attempt, v.acc, v.fin = append(v.attempt, m.attempt), append(v.acc, m.acc), append(v.fin, m.fin)
-	v.reason, v.stat, v.overdue = append(v.reason, m.reason), append(v.stat, m.stat), append(v.overdue, m.overdue)
-}
-
-func (v *moves) queue(q *pgx.Batch) {
-	if len(v.id) == 0 {
-		return
+func (m *msg) move() move {
+	v := move{
+		was: m.was.state, state: m.state, wasBill: m.was.bill, bill: m.bill, settle: m.settle, refund: m.refund,
+		attempt: m.attempt - m.was.attempt, acc: m.acc - m.was.acc, fin: m.fin - m.was.fin, reason: m.reason, stat: m.stat, overdue: m.overdue,
 	}
-	lo, hi := store.Bounds(v.id)
-	q.Queue(store.SettlementMove, v.id, lo, hi, v.was, v.wasBill, v.state, v.bill, v.settle, v.refund, v.channel, v.attempt, v.acc, v.fin, v.reason, v.stat, v.overdue)
+	if m.channel != m.was.channel {
+		v.channel = m.channel
+	}
+	return v
+}
+
+func queueMoves(q *pgx.Batch, msgs map[int64]*msg) {
+	groups, order := map[move][]int64{}, []move{}
+	for _, id := range sortedKeys(msgs) {
+		m := msgs[id]
+		if !m.changed {
+			continue
+		}
+		v := m.move()
+		if groups[v] == nil {
+			order = append(order, v)
+		}
+		groups[v] = append(groups[v], id)
+	}
+	for _, v := range order {
+		lo, hi := store.Bounds(groups[v])
+		q.Queue(store.SettlementMove, groups[v], lo, hi, v.was, v.wasBill, v.state, v.bill, v.settle, v.refund, v.channel, v.attempt, v.acc, v.fin, v.reason, v.stat, v.overdue)
+	}
+}
+
+// submits are the columns of settlement_submit.sql.
+type submits struct {
+	id, message, retryOf, supplierMsgID        []int64
+	dispatchedAt                               []time.Time
+	respAt                                     []*time.Time
+	channel, account, enterprise, result, conn []int32
+	attempt, part, parts                       []int16
+	state                                      []message.Submit
+	node                                       []int16
+}
+
+func (v *submits) queue(q *pgx.Batch) {
+	if len(v.id) > 0 {
+		q.Queue(store.SettlementSubmit, v.id, v.message, v.retryOf, v.supplierMsgID, v.dispatchedAt, v.respAt, v.channel, v.account, v.enterprise, v.result, v.conn,
+			v.attempt, v.part, v.parts, v.state, v.node)
+	}
 }
 
 // resends are the columns of settlement_resend.sql.

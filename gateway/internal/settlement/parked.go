@@ -112,8 +112,8 @@ func (s *Settlement) parkedTx(ctx context.Context, limit int, later bool) (n int
 
 // queueParked removes what is settled and puts the next try of what is left off, or makes dead letters of it.
 func (s *Settlement) queueParked(q *pgx.Batch, now time.Time, list, left []receipt, counts map[string]int) error {
-	var again, dead []int64
-	var waits []int32
+	var dead []int64
+	again := map[int32][]int64{} // by wait
 	var reasons []string
 	var raws [][]byte
 	slices.SortFunc(left, func(a, b receipt) int { return cmp.Compare(a.event, b.event) })
@@ -124,7 +124,8 @@ func (s *Settlement) queueParked(q *pgx.Batch, now time.Time, list, left []recei
 	for _, r := range left {
 		if now.Sub(r.at) < s.Config.ParkMax {
 			gone[r.event] = false
-			again, waits = append(again, r.event), append(waits, milliseconds(min(parkedEvery<<min(r.tries+1, 20), parkedMax)))
+			wait := milliseconds(min(parkedEvery<<min(r.tries+1, 20), parkedMax))
+			again[wait] = append(again[wait], r.event)
 			continue
 		}
 		raw, err := json.Marshal(map[string]any{
@@ -136,8 +137,8 @@ func (s *Settlement) queueParked(q *pgx.Batch, now time.Time, list, left []recei
 		}
 		dead, reasons, raws = append(dead, r.event), append(reasons, "no submit with its Msg_Id"), append(raws, raw)
 	}
-	if len(again) > 0 {
-		q.Queue(store.SettlementParkedLater, again, waits)
+	for _, wait := range sortedKeys(again) {
+		q.Queue(store.SettlementParkedLater, again[wait], wait)
 	}
 	drop := slices.DeleteFunc(sortedKeys(gone), func(id int64) bool { return !gone[id] })
 	if len(drop) > 0 {

@@ -18,31 +18,20 @@ import (
 // refundWindow is how long after its acceptance a failed receipt still refunds a message (architecture §4).
 const refundWindow = 72 * time.Hour
 
-// answers are results as columns, in order of their submits.
+// states of submits by the words of results.
+var states = map[string]message.Submit{event.Accepted: message.Accepted, event.Rejected: message.Refused, event.Unknown: message.SubmitUnknown}
+
+// answers are the columns of settlement_late.sql, in order of the submits.
 type answers struct {
 	id, supplierMsgID []int64
 	state             []message.Submit
 	result            []int32
 	respAt            []*time.Time
-	account, conn     []int32
-	node              []int16
 }
 
-func columns(results []*event.SubmitResult) (a answers, err error) {
-	for _, r := range results {
-		state, err := stateOf(r.State)
-		if err != nil {
-			return answers{}, err
-		}
-		a.id, a.supplierMsgID, a.state = append(a.id, r.SubmitID), append(a.supplierMsgID, int64(r.SupplierMsgID)), append(a.state, state)
-		a.result, a.account, a.conn, a.node = append(a.result, int32(r.Result)), append(a.account, r.AccountID), append(a.conn, r.Conn), append(a.node, r.Node)
-		var at *time.Time
-		if !r.RespAt.IsZero() {
-			at = &r.RespAt
-		}
-		a.respAt = append(a.respAt, at)
-	}
-	return a, nil
+func (a *answers) add(r *event.SubmitResult) {
+	a.id, a.supplierMsgID, a.state = append(a.id, r.SubmitID), append(a.supplierMsgID, int64(r.SupplierMsgID)), append(a.state, states[r.State])
+	a.result, a.respAt = append(a.result, int32(r.Result)), append(a.respAt, answeredAt(r))
 }
 
 // ApplyResults settles results of different submits in tx (data T4): submits move, messages and money follow, refused ones
@@ -69,23 +58,28 @@ func (w *work) results(ctx context.Context, tx pgx.Tx, results []event.SubmitRes
 		return fmt.Errorf("%w: %d results of %d submits, want one each", ErrResult, len(results), len(by))
 	}
 	slices.SortFunc(order, func(a, b *event.SubmitResult) int { return cmp.Compare(a.SubmitID, b.SubmitID) })
-	a, err := columns(order)
-	if err != nil {
-		return err
+	ids := make([]int64, len(order))
+	for i, r := range order {
+		ids[i] = r.SubmitID
+		if states[r.State] == 0 {
+			return fmt.Errorf("%w: state %q, want %s, %s or %s", ErrResult, r.State, event.Accepted, event.Rejected, event.Unknown)
+		}
 	}
 
 	moved := make([]submit, 0, len(results))
 	var q pgx.Batch
-	q.Queue(store.SettlementResults, a.id, a.state, a.result, a.supplierMsgID, a.respAt, a.account, a.conn, a.node).Query(func(rows pgx.Rows) (err error) {
-		moved, err = pgx.AppendRows(moved, rows, scanMoved)
+	q.Queue(store.SettlementResults, ids).Query(func(rows pgx.Rows) (err error) {
+		moved, err = pgx.AppendRows(moved, rows, scanTaken)
 		return err
 	})
 	w.queueLoad(&q, messages)
 	if err := send(ctx, tx, &q); err != nil {
 		return err
 	}
+	w.insert(moved, by)
 	var late []submit
 	if len(moved) < len(results) {
+		var err error
 		if late, err = w.late(ctx, tx, order, moved); err != nil {
 			return err
 		}
@@ -104,9 +98,35 @@ func (w *work) results(ctx context.Context, tx pgx.Tx, results []event.SubmitRes
 	return send(ctx, tx, &drop)
 }
 
+func scanTaken(row pgx.CollectableRow) (s submit, err error) {
+	err = row.Scan(&s.id, &s.message, &s.retryOf, &s.channel, &s.attempt, &s.part, &s.dispatchedAt, &s.enterprise, &s.parts)
+	return s, err
+}
+
 func scanMoved(row pgx.CollectableRow) (s submit, err error) {
 	err = row.Scan(&s.id, &s.message, &s.retryOf, &s.channel, &s.attempt, &s.part, &s.dispatchedAt)
 	return s, err
+}
+
+// insert makes submits of the commands that left the queue.
+func (w *work) insert(taken []submit, by map[int64]*event.SubmitResult) {
+	v := &w.submits
+	for i := range taken {
+		s := &taken[i]
+		r := by[s.id]
+		v.id, v.message, v.retryOf, v.supplierMsgID = append(v.id, s.id), append(v.message, s.message), append(v.retryOf, s.retryOf), append(v.supplierMsgID, int64(r.SupplierMsgID))
+		v.dispatchedAt, v.respAt = append(v.dispatchedAt, s.dispatchedAt), append(v.respAt, answeredAt(r))
+		v.channel, v.account, v.enterprise = append(v.channel, s.channel), append(v.account, r.AccountID), append(v.enterprise, s.enterprise)
+		v.result, v.conn, v.node = append(v.result, int32(r.Result)), append(v.conn, r.Conn), append(v.node, r.Node)
+		v.attempt, v.part, v.parts, v.state = append(v.attempt, s.attempt), append(v.part, s.part), append(v.parts, s.parts), append(v.state, states[r.State])
+	}
+}
+
+func answeredAt(r *event.SubmitResult) *time.Time {
+	if r.RespAt.IsZero() {
+		return nil
+	}
+	return &r.RespAt
 }
 
 func submitIDs(list []submit) []int64 {
@@ -158,21 +178,18 @@ func (w *work) late(ctx context.Context, tx pgx.Tx, order []*event.SubmitResult,
 	for _, s := range moved {
 		done[s.id] = true
 	}
-	var left, answered []*event.SubmitResult
+	var left []*event.SubmitResult
+	var a answers
 	for _, r := range order {
 		if !done[r.SubmitID] {
 			left = append(left, r)
 			if r.State != event.Unknown {
-				answered = append(answered, r)
+				a.add(r)
 			}
 		}
 	}
-	a, err := columns(answered)
-	if err != nil {
-		return nil, err
-	}
 	var closed []submit
-	if len(answered) > 0 {
+	if len(a.id) > 0 {
 		lo, hi := store.Bounds(a.id)
 		rows, err := tx.Query(ctx, store.SettlementLate, a.id, lo, hi, a.state, a.result, a.supplierMsgID, a.respAt)
 		if err != nil {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"cmppgateway/gateway/internal/event"
 	"cmppgateway/gateway/internal/ledger"
 	"cmppgateway/gateway/internal/message"
 	"cmppgateway/gateway/internal/outbox"
@@ -41,17 +40,22 @@ type msg struct {
 	registered, fmt, udhi, pkTotal, pkNumber, node int16
 	stat                                           string
 	dest, src, service, content                    []byte
-	was                                            message.State
-	wasBill                                        message.Bill
 	settle, refund                                 int64 // entries of this transaction, 0 = none
 	changed                                        bool
+
+	was struct {
+		state             message.State
+		bill              message.Bill
+		channel           int32
+		attempt, acc, fin int16
+	} // as it was read
 }
 
 // submit is one submit that moved in this transaction, or that a receipt is about.
 type submit struct {
 	id, message, retryOf, supplierMsgID int64
-	channel, account                    int32
-	attempt, part                       int16
+	channel, account, enterprise        int32
+	attempt, part, parts                int16
 	state                               message.Submit
 	stat                                string
 	dispatchedAt                        time.Time
@@ -72,6 +76,7 @@ type work struct {
 	idErr      error
 	entries    map[entryKey]*ledger.Entry
 	resends    resends
+	submits    submits
 	deliveries deliveries
 	unknowns   unknowns
 	parts      map[int64]string // final stat of parts, by submit
@@ -118,7 +123,7 @@ func (w *work) queueLoad(q *pgx.Batch, ids []int64) {
 				&m.registered, &m.fmt, &m.udhi, &m.pkTotal, &m.pkNumber, &m.node, &m.stat, &m.dest, &m.src, &m.service, &m.content); err != nil {
 				return err
 			}
-			m.was, m.wasBill = m.state, m.bill
+			m.was.state, m.was.bill, m.was.channel, m.was.attempt, m.was.acc, m.was.fin = m.state, m.bill, m.channel, m.attempt, m.acc, m.fin
 			w.msgs[m.id] = m
 		}
 		return rows.Err()
@@ -186,22 +191,16 @@ func (w *work) queue(q *pgx.Batch) error {
 	if w.idErr != nil {
 		return w.idErr
 	}
-	var moves moves
-	for _, id := range sortedKeys(w.msgs) {
-		if m := w.msgs[id]; m.changed {
-			moves.add(m)
-		}
-	}
-	moves.queue(q)
 	w.resends.queue(q)
-	if len(w.parts) > 0 {
-		ids := sortedKeys(w.parts)
-		stats := make([]string, len(ids))
-		for i, id := range ids {
-			stats[i] = w.parts[id]
-		}
-		lo, hi := store.Bounds(ids)
-		q.Queue(store.SettlementPart, ids, lo, hi, stats)
+	queueMoves(q, w.msgs)
+	w.submits.queue(q)
+	byStat := map[string][]int64{}
+	for _, id := range sortedKeys(w.parts) {
+		byStat[w.parts[id]] = append(byStat[w.parts[id]], id)
+	}
+	for _, stat := range sortedKeys(byStat) {
+		lo, hi := store.Bounds(byStat[stat])
+		q.Queue(store.SettlementPart, byStat[stat], lo, hi, stat)
 	}
 	w.unknowns.queue(q)
 	w.exceptions.queue(q)
@@ -276,16 +275,4 @@ func (o *Outcome) Announce(ctx context.Context, hints outbox.Hinter, wake Waker)
 	if o.deliveries {
 		wake.Publish(TopicDelivery)
 	}
-}
-
-func stateOf(s string) (message.Submit, error) {
-	switch s {
-	case event.Accepted:
-		return message.Accepted, nil
-	case event.Rejected:
-		return message.Refused, nil
-	case event.Unknown:
-		return message.SubmitUnknown, nil
-	}
-	return 0, fmt.Errorf("%w: state %q, want accepted, rejected or unknown", ErrResult, s)
 }

@@ -4,20 +4,20 @@ import "cmppgateway/gateway/internal/store"
 
 // Statements of callback and settlement, once per batch of events or page of a sweep.
 var (
-	_ = isHot("results", store.SettlementResults, "'{1,2}', '{2,3}', '{0,8}', '{5,0}', '{null,null}', '{1,1}', '{1,1}', '{1,1}'", "submit_outbox.id")
+	_ = isHot("results", store.SettlementResults, "'{1,2}'", "submit_outbox.id")
 	_ = isHot("late answers", store.SettlementLate, "'{1,2}', first_id(0), first_id(1), '{2,3}', '{0,8}', '{5,0}', '{null,null}'", "submit.id")
 	_ = isHot("submits", store.SettlementSubmits, "'{1,2}', first_id(0), first_id(1)", "submit.id")
 	_ = isHot("lock messages", store.SettlementMessages, "'{1,2}', first_id(0), first_id(1)", "message.id")
 	_ = isHot("move messages", store.SettlementMove,
-		"'{1,2}', first_id(0), first_id(1), '{1,1}', '{1,1}', '{2,2}', '{2,2}', '{9,9}', '{0,0}', '{1,1}', '{1,1}', '{1,1}', '{0,0}', '{0,0}', '{a,b}', '{f,f}'", "message.id")
-	_ = isHot("parts", store.SettlementPart, "'{1,2}', first_id(0), first_id(1), '{a,b}'", "submit.id")
+		"'{1,2}', first_id(0), first_id(1), 1, 1, 2, 2, 9, 0, 1, 0, 1, 0, 0, '', false", "message.id")
+	_ = isHot("parts", store.SettlementPart, "'{1,2}', first_id(0), first_id(1), 'a'", "submit.id")
 	_ = isHot("ready shards", store.SettlementCursorReady, "", "receipt.shard", "receipt_cursor.shard")
 	_ = isHot("receipts", store.SettlementReceipts, "1, 256", "receipt.shard", "receipt_cursor.shard")
 	_ = isHot("match", store.SettlementMatch, "'{1,2}', first_id(0)", "submit.supplier_msg_id")
 	_ = isHot("match alias", store.SettlementMatchAlias, "'{1,2}'", "submit_alias.supplier_msg_id")
 	_ = isHot("move cursor", store.SettlementCursorMove, "1, 2", "receipt_cursor.shard")
 	_ = isHot("parked", store.SettlementParked, "200", "receipt_parked.next_try_at")
-	_ = isHot("parked later", store.SettlementParkedLater, "'{1,2}', '{500,500}'", "receipt_parked.event_id")
+	_ = isHot("parked later", store.SettlementParkedLater, "'{1,2}', 500", "receipt_parked.event_id")
 	_ = isHot("parked drop", store.SettlementParkedDrop, "'{1,2}'", "receipt_parked.event_id")
 	_ = isHot("find unknown", store.SettlementUnknownFind, "'{1,1}', '{13800000001,13800000002}'", "unknown_submit.supplier_account")
 	_ = isHot("withdraw", store.SettlementWithdraw, "'{1,2}'", "submit_outbox.id")

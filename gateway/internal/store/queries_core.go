@@ -70,6 +70,8 @@ var (
 	SettlementResults string
 	//go:embed queries/settlement_stale.sql
 	SettlementStale string
+	//go:embed queries/settlement_submit.sql
+	SettlementSubmit string
 	//go:embed queries/settlement_submits.sql
 	SettlementSubmits string
 	//go:embed queries/settlement_unbilled.sql
