@@ -8,6 +8,7 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"cmppgateway/chaos/fault"
@@ -119,6 +120,51 @@ func TestUnprovedFaultIsAnErrorAndTakenBack(t *testing.T) {
 	var unproved *fault.UnprovedError
 	if !errors.As(err, &unproved) || unproved.Over || !w.reverted {
 		t.Errorf("error %v, reverted %t", err, w.reverted)
+	}
+}
+
+// mud is a fault that is over only some time after it was reverted.
+type mud struct {
+	wool
+
+	within   time.Duration // 0: not said
+	over     time.Duration
+	reverted time.Time
+}
+
+func (m *mud) Revert(context.Context) error { m.reverted = time.Now(); return nil }
+func (m *mud) Verify(_ context.Context, want bool) error {
+	if !want && time.Since(m.reverted) < m.over {
+		return errors.New("still there")
+	}
+	return nil
+}
+
+// slow is mud that says how long it takes.
+type slow struct{ mud }
+
+func (s *slow) MendWithin() time.Duration { return s.within }
+
+func TestMendingHasTheTimeItNeeds(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		f  fault.Fault
+		ok bool
+	}{
+		"5 s are not enough for it": {&mud{over: 8 * time.Second}, false},
+		"it has said so":            {&slow{mud{over: 8 * time.Second, within: 10 * time.Second}}, true},
+		"it takes even longer":      {&slow{mud{over: 11 * time.Second, within: 10 * time.Second}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				err := fault.Run(t.Context(), c.f, 0, func(fault.Step) {})
+				var unproved *fault.UnprovedError
+				if c.ok && err != nil || !c.ok && (!errors.As(err, &unproved) || !unproved.Over) {
+					t.Errorf("error %v", err)
+				}
+			})
+		})
 	}
 }
 

@@ -1,0 +1,103 @@
+package spec_test
+
+import (
+	"errors"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"cmppgateway/scenarios/internal/spec"
+)
+
+// scheduled is the valid file with a schedule of faults in line 16.
+func scheduled(schedule string) string {
+	return strings.Replace(valid, "    about: a test\n", "    about: a test\n    faults: "+schedule+"\n", 1)
+}
+
+func TestSchedule(t *testing.T) {
+	t.Parallel()
+	s, err := load(t, scheduled("[{fault: gateway-kill, at: 1s}, {fault: postgres-crash, at: 6s, down: 2s}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []spec.Injection{{Fault: spec.GatewayKill, At: time.Second, Down: time.Second}, {Fault: spec.PostgresCrash, At: 6 * time.Second, Down: 2 * time.Second}}
+	if !reflect.DeepEqual(s.Faults, want) {
+		t.Errorf("read %+v", s.Faults)
+	}
+	if !s.Needs(spec.PostgresCrash) || s.Needs("redis") {
+		t.Error("needs another fault than scheduled")
+	}
+	// 10 TPS and a round trip of 14 ms leave nothing on its way.
+	if w := strings.Join(s.Warnings(), "\n"); !strings.Contains(w, "gateway-kill at 1s meets about 0 unanswered SUBMITs, 50 are needed") {
+		t.Errorf("warnings:\n%s", w)
+	}
+	raw, err := s.Resolved()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := load(t, string(raw))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, raw)
+	}
+	if !reflect.DeepEqual(again.Faults, want) {
+		t.Errorf("resolved %+v", again.Faults)
+	}
+}
+
+func TestScheduleFaults(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ schedule, place, problem string }{
+		"unknown fault":       {"[{fault: gateway-kil, at: 1s}]", ":16:22:", `"gateway-kil" is none of gateway-kill, postgres-crash`},
+		"unknown key":         {"[{fault: gateway-kill, when: 1s}]", ":16:36:", "unknown key"},
+		"no time":             {"[{fault: gateway-kill}]", ":16:14:", "missing"},
+		"time without a unit": {"[{fault: gateway-kill, at: 1}]", ":16:40:", "duration with its unit"},
+		"negative":            {"[{fault: gateway-kill, at: -1s}]", ":16:40:", "is not in"},
+		"after the phases":    {"[{fault: gateway-kill, at: 15s}]", ":16:40:", "15s…16s does not lie inside a phase; the phases end at 5s, 15s"},
+		"over a boundary":     {"[{fault: gateway-kill, at: 4500ms}]", ":16:40:", "4.5s…5.5s does not lie inside a phase"},
+		"until after the end": {"[{fault: gateway-kill, at: 14s, down: 2s}]", ":16:40:", "does not lie inside a phase"},
+		"one in another":      {"[{fault: gateway-kill, at: 6s, down: 2s}, {fault: postgres-crash, at: 7s}]", ":16:83:", "7s is before the end of the fault above, 8s"},
+		"no list":             {"{fault: gateway-kill, at: 1s}", ":16:13:", "want a list"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := load(t, scheduled(c.schedule))
+			var faults spec.FaultsError
+			if !errors.As(err, &faults) {
+				t.Fatalf("error is %v", err)
+			}
+			for _, f := range faults {
+				if strings.Contains(f.String(), c.place) && strings.Contains(f.Problem, c.problem) {
+					return
+				}
+			}
+			t.Errorf("no fault at %s with %q among\n%s", c.place, c.problem, err)
+		})
+	}
+}
+
+// The scenarios of the catalogue that kill and crash meet enough SUBMITs to prove
+// something, and no number twice can be a resend.
+func TestCatalogueOfFaults(t *testing.T) {
+	t.Parallel()
+	c, err := spec.Load(filepath.Join("..", "..", "..", "scenarios.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fault := range []string{spec.GatewayKill, spec.PostgresCrash} {
+		s, err := c.Scenario("fault-"+fault, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !s.Needs(fault) || len(s.Warnings()) > 0 {
+			t.Errorf("fault-%s: schedule %+v, warnings %q", fault, s.Faults, s.Warnings())
+		}
+		if n := s.OutstandingAt(s.Faults[0].At); n < 2*spec.MinOutstanding {
+			t.Errorf("fault-%s meets %.0f SUBMITs", fault, n)
+		}
+		if x := s.Expect(); x.RefusedSubmits > 0 || s.Limit > 90*time.Second {
+			t.Errorf("fault-%s: %d refused SUBMITs, limit %s", fault, x.RefusedSubmits, s.Limit)
+		}
+	}
+}
