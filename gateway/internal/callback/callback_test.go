@@ -60,82 +60,82 @@ type bench struct {
 	token string
 }
 
-func setup(t testing.TB, change ...func(*config.Config)) *bench {
-	t.Helper()
+func setup(tb testing.TB, change ...func(*config.Config)) *bench {
+	tb.Helper()
 	cfg := config.Default()
-	cfg.Postgres.URL = testenv.DB(t)
+	cfg.Postgres.URL = testenv.DB(tb)
 	cfg.Postgres.AcquireTimeout = 500 * time.Millisecond
 	cfg.Callback.Listen = "127.0.0.1:0"
 	for _, f := range change {
 		f(&cfg)
 	}
-	pools, err := store.Open(t.Context(), cfg.Postgres, cfg.Callback.StatementTimeout)
+	pools, err := store.Open(tb.Context(), cfg.Postgres, cfg.Callback.StatementTimeout)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(pools.Close)
+	tb.Cleanup(pools.Close)
 	b := &bench{Pool: pools.Admin, pool: pools.Callback, bus: wake.New(nil, slog.New(slog.DiscardHandler)), token: cfg.Callback.Token}
-	b.exec(t, settingsSQL)
-	if b.node, err = store.LeaseNode(t.Context(), b.Pool, config.Node{Lease: time.Minute}, slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
+	b.exec(tb, settingsSQL)
+	if b.node, err = store.LeaseNode(tb.Context(), b.Pool, config.Node{Lease: time.Minute}, slog.New(slog.DiscardHandler)); err != nil {
+		tb.Fatal(err)
 	}
-	if _, err := ledger.TopUp(t.Context(), b.Pool, b.node.IDs, 1, 10_000_000, "opening"); err != nil {
-		t.Fatal(err)
+	if _, err := ledger.TopUp(tb.Context(), b.Pool, b.node.IDs, 1, 10_000_000, "opening"); err != nil {
+		tb.Fatal(err)
 	}
 	watch := settings.NewWatcher(b.Pool, time.Hour, slog.New(slog.DiscardHandler))
-	if err := watch.Refresh(t.Context()); err != nil {
-		t.Fatal(err)
+	if err := watch.Refresh(tb.Context()); err != nil {
+		tb.Fatal(err)
 	}
-	s, err := callback.New(t.Context(), callback.Options{
+	s, err := callback.New(tb.Context(), callback.Options{
 		Config: cfg.Callback, Pool: pools.Callback, Node: b.node, Settings: watch, Wake: b.bus, Hints: noHints{},
-		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Registry: prometheus.NewRegistry(),
+		Log: slog.New(slog.NewTextHandler(tb.Output(), nil)), Registry: prometheus.NewRegistry(),
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	b.url = "http://" + s.Addr() + event.Path
 	ctx, cancel := context.WithCancel(context.Background())
 	var g errgroup.Group
 	g.Go(func() error { return s.Run(ctx) })
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		cancel()
 		if err := g.Wait(); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 		http.DefaultClient.CloseIdleConnections()
 	})
 	return b
 }
 
-func (b *bench) exec(t testing.TB, sql string, args ...any) {
-	t.Helper()
-	if _, err := b.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatalf("%s: %v", sql, err)
+func (b *bench) exec(tb testing.TB, sql string, args ...any) {
+	tb.Helper()
+	if _, err := b.Exec(tb.Context(), sql, args...); err != nil {
+		tb.Fatalf("%s: %v", sql, err)
 	}
 }
 
-func (b *bench) count(t testing.TB, sql string, args ...any) (n int64) {
-	t.Helper()
-	if err := b.QueryRow(t.Context(), sql, args...).Scan(&n); err != nil {
-		t.Fatalf("%s: %v", sql, err)
+func (b *bench) count(tb testing.TB, sql string, args ...any) (n int64) {
+	tb.Helper()
+	if err := b.QueryRow(tb.Context(), sql, args...).Scan(&n); err != nil {
+		tb.Fatalf("%s: %v", sql, err)
 	}
 	return n
 }
 
-func (b *bench) id(t testing.TB) int64 {
-	t.Helper()
-	id, err := b.node.IDs.Next(t.Context())
+func (b *bench) id(tb testing.TB) int64 {
+	tb.Helper()
+	id, err := b.node.IDs.Next(tb.Context())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return id
 }
 
 // dispatched makes a message whose one submit is on its way, and the result it would have when accepted.
-func (b *bench) dispatched(t testing.TB) event.SubmitResult {
-	t.Helper()
-	msg, submit, entry := b.id(t), b.id(t), b.id(t)
-	err := store.InTx(t.Context(), b.Pool, func(tx pgx.Tx) error {
+func (b *bench) dispatched(tb testing.TB) event.SubmitResult {
+	tb.Helper()
+	msg, submit, entry := b.id(tb), b.id(tb), b.id(tb)
+	err := store.InTx(tb.Context(), b.Pool, func(tx pgx.Tx) error {
 		var q pgx.Batch
 		q.Queue(`INSERT INTO message (id, msg_id, freeze_entry, price, phone, accept_session, accepted_at, created_at, enterprise_id, app_id, channel_id, units, price_version,
 			state, bill, charge_on, refund_on, carrier, registered, fmt, udhi, pk_total, pk_number, accept_node, dest, src, service, content)
@@ -143,10 +143,10 @@ func (b *bench) dispatched(t testing.TB) event.SubmitResult {
 		q.Queue(`INSERT INTO submit_outbox (id, pos, message_id, channel_id, enterprise_id, attempt, part, parts, lane, state, node, batch, at)
 			VALUES ($1, $1, $2, 1, 1, 1, 1, 1, 1, 1, 1, 1, now())`, submit, msg)
 		ledger.Queue(&q, []ledger.Entry{{ID: entry, Account: 1, Kind: message.Freeze, N: 1, Amount: 325}})
-		return tx.SendBatch(t.Context(), &q).Close()
+		return tx.SendBatch(tb.Context(), &q).Close()
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return event.SubmitResult{
 		SubmitID: submit, MessageID: msg, ChannelID: 1, AccountID: 1, State: event.Accepted, SupplierMsgID: uint64(submit), Node: 1, Attempt: 1, Part: 1, Parts: 1,
@@ -154,38 +154,38 @@ func (b *bench) dispatched(t testing.TB) event.SubmitResult {
 	}
 }
 
-func (b *bench) receipt(t testing.TB, msgID uint64) event.Event {
-	t.Helper()
-	return b.event(t, event.TypeReceipt, event.Receipt{AccountID: 1, ChannelID: 1, SupplierMsgID: msgID, Phone: 13800000000, Stat: "DELIVRD", SubmitTime: "2611300000", At: time.Now()})
+func (b *bench) receipt(tb testing.TB, msgID uint64) event.Event {
+	tb.Helper()
+	return b.event(tb, event.TypeReceipt, event.Receipt{AccountID: 1, ChannelID: 1, SupplierMsgID: msgID, Phone: 13800000000, Stat: "DELIVRD", SubmitTime: "2611300000", At: time.Now()})
 }
 
-func (b *bench) event(t testing.TB, kind string, payload any) event.Event {
-	t.Helper()
+func (b *bench) event(tb testing.TB, kind string, payload any) event.Event {
+	tb.Helper()
 	raw, err := json.Marshal(payload)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	id := b.id(t)
+	id := b.id(tb)
 	if r, ok := payload.(event.SubmitResult); ok {
 		id = event.ResultID(r.SubmitID, r.State, r.SupplierMsgID)
 	}
 	return event.Event{ID: id, Type: kind, Payload: raw}
 }
 
-func body(t testing.TB, events ...event.Event) []byte {
-	t.Helper()
+func body(tb testing.TB, events ...event.Event) []byte {
+	tb.Helper()
 	raw, err := json.Marshal(event.BatchRequest{BatchID: "CB-001", GatewayInstanceID: "test", CreatedAt: time.Now(), Events: events})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return raw
 }
 
-func (b *bench) post(t testing.TB, ctx context.Context, method string, content io.Reader) (int, []byte, error) { //nolint:revive // testing.TB first
-	t.Helper()
-	req, err := http.NewRequestWithContext(ctx, method, b.url, content)
+func (b *bench) post(tb testing.TB, method string, content io.Reader) (int, []byte, error) {
+	tb.Helper()
+	req, err := http.NewRequestWithContext(tb.Context(), method, b.url, content)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if b.token != "" {
 		req.Header.Set("Authorization", "Bearer "+b.token)
@@ -194,47 +194,47 @@ func (b *bench) post(t testing.TB, ctx context.Context, method string, content i
 	if err != nil {
 		return 0, nil, err
 	}
-	defer resp.Body.Close() //nolint:errcheck // it was read
+	defer resp.Body.Close()
 	answer, err := io.ReadAll(resp.Body)
 	return resp.StatusCode, answer, err
 }
 
 // offer offers events as one batch and gives the answers in their order.
-func (b *bench) offer(t testing.TB, events ...event.Event) []event.Result {
-	t.Helper()
-	status, answer, err := b.post(t, t.Context(), http.MethodPost, bytes.NewReader(body(t, events...)))
+func (b *bench) offer(tb testing.TB, events ...event.Event) []event.Result {
+	tb.Helper()
+	status, answer, err := b.post(tb, http.MethodPost, bytes.NewReader(body(tb, events...)))
 	if err != nil || status != http.StatusOK {
-		t.Fatalf("%d %s, %v", status, answer, err)
+		tb.Fatalf("%d %s, %v", status, answer, err)
 	}
 	var r event.BatchResponse
 	if err := json.Unmarshal(answer, &r); err != nil || r.BatchID != "CB-001" || len(r.Results) != len(events) {
-		t.Fatalf("%s, %v", answer, err)
+		tb.Fatalf("%s, %v", answer, err)
 	}
 	for i := range events {
 		if r.Results[i].EventID != events[i].ID {
-			t.Fatalf("answer %d is of event %d, want %d", i, r.Results[i].EventID, events[i].ID)
+			tb.Fatalf("answer %d is of event %d, want %d", i, r.Results[i].EventID, events[i].ID)
 		}
 	}
 	return r.Results
 }
 
-func (b *bench) accepted(t testing.TB, events ...event.Event) {
-	t.Helper()
-	for i, r := range b.offer(t, events...) {
+func (b *bench) accepted(tb testing.TB, events ...event.Event) {
+	tb.Helper()
+	for i, r := range b.offer(tb, events...) {
 		if !r.Accepted || r.Retryable || r.ErrorCode != "" {
-			t.Errorf("event %d: %+v", i, r)
+			tb.Errorf("event %d: %+v", i, r)
 		}
 	}
 }
 
-func (b *bench) books(t testing.TB) {
-	t.Helper()
-	r, err := ledger.Verify(t.Context(), b.Pool)
+func (b *bench) books(tb testing.TB) {
+	tb.Helper()
+	r, err := ledger.Verify(tb.Context(), b.Pool)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	for _, f := range r.Faults {
-		t.Errorf("ledger: %s: %s: %s", f.Rule, f.Key, f.Detail)
+		tb.Errorf("ledger: %s: %s: %s", f.Rule, f.Key, f.Detail)
 	}
 }
 
@@ -397,7 +397,7 @@ func TestLimits(t *testing.T) {
 			t.Parallel()
 			other := *b
 			other.token, other.url = c.token, b.url+c.path
-			status, answer, err := other.post(t, t.Context(), c.method, bytes.NewReader(c.body))
+			status, answer, err := other.post(t, c.method, bytes.NewReader(c.body))
 			if err != nil {
 				t.Fatal(err)
 			}

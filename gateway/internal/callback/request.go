@@ -35,8 +35,8 @@ func parse(r io.Reader) (request, error) {
 		if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			return req, fmt.Errorf("%s: %s at offset %d: want %s", t.Field, t.Value, t.Offset, t.Type)
 		}
-		if err := badID(body); err != nil {
-			return req, err
+		if text := badID(body); text != "" {
+			return req, errors.New(text)
 		}
 		return req, fmt.Errorf("body: %w", err)
 	}
@@ -55,22 +55,22 @@ func parse(r io.Reader) (request, error) {
 }
 
 // badID names the event whose id cannot be read, which the decoder does not.
-func badID(body []byte) error {
+func badID(body []byte) string {
 	var req struct {
 		Events []struct {
 			ID any `json:"eventId"`
 		} `json:"events"`
 	}
 	if json.Unmarshal(body, &req) != nil {
-		return nil
+		return ""
 	}
 	for i, e := range req.Events {
 		text, ok := e.ID.(string)
 		if _, err := strconv.ParseInt(text, 10, 64); !ok || err != nil {
-			return fmt.Errorf("events[%d].eventId: %v: want a number above 0 as a string", i, e.ID)
+			return fmt.Sprintf("events[%d].eventId: %v: want a number above 0 as a string", i, e.ID)
 		}
 	}
-	return nil
+	return ""
 }
 
 // decode reads a payload into v; the error is of that event alone.

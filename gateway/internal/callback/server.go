@@ -178,5 +178,5 @@ func answer(w http.ResponseWriter, status int, v any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(body) //nolint:errcheck // the client has gone; it offers the batch again
+	_, _ = w.Write(body) // when the client has gone, it offers the batch again
 }

@@ -20,21 +20,21 @@ const (
 )
 
 // bulk makes n dispatched messages and the results that accept them, one in twenty being refused for good when mixed.
-func (b *bench) bulk(t testing.TB, n int, mixed bool) []event.SubmitResult {
-	t.Helper()
+func (b *bench) bulk(tb testing.TB, n int, mixed bool) []event.SubmitResult {
+	tb.Helper()
 	results := make([]event.SubmitResult, 0, n)
 	for len(results) < n {
 		some := min(n-len(results), 5000)
-		messages, err := b.node.IDs.Take(t.Context(), some)
+		messages, err := b.node.IDs.Take(tb.Context(), some)
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
-		submits, err := b.node.IDs.Take(t.Context(), some)
+		submits, err := b.node.IDs.Take(tb.Context(), some)
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
-		b.exec(t, bulkMessageSQL, messages)
-		b.exec(t, bulkOutboxSQL, submits, messages)
+		b.exec(tb, bulkMessageSQL, messages)
+		b.exec(tb, bulkOutboxSQL, submits, messages)
 		for i := range submits {
 			m := sent{message: messages[i], submit: submits[i], phone: 13800000000, channel: 1, attempt: 1}
 			r := b.result(m, event.Accepted, 0, uint64(m.submit))

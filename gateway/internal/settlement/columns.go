@@ -158,8 +158,8 @@ type unbilled struct {
 	kind            []string
 }
 
-func (u *unbilled) add(m *msg, kind string) {
-	u.message, u.amount, u.kind = append(u.message, m.id), append(u.amount, m.amount()), append(u.kind, kind)
+func (u *unbilled) add(m *msg) {
+	u.message, u.amount, u.kind = append(u.message, m.id), append(u.amount, m.amount()), append(u.kind, kindUnbilled)
 }
 
 func (u *unbilled) queue(q *pgx.Batch) {

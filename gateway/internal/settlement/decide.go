@@ -36,7 +36,7 @@ func (w *work) accept(ctx context.Context, m *msg, s *submit) {
 		// Its other parts ended the message, or an operator did.
 		w.exception(s.id, s, kindAcceptedAfterFinal, m.state.String())
 		if m.bill == message.Released {
-			w.unbilled.add(m, kindUnbilled)
+			w.unbilled.add(m)
 		}
 		return
 	}
@@ -231,7 +231,7 @@ func outcome(stat string) message.State {
 func (w *work) contradict(m *msg, s *submit, r *receipt) {
 	w.exception(r.event, s, kindContradiction, m.state.String()+" "+m.stat+", then "+r.stat)
 	if r.stat == message.StatDelivered && m.bill == message.Released {
-		w.unbilled.add(m, kindUnbilled)
+		w.unbilled.add(m)
 	}
 }
 
@@ -263,10 +263,10 @@ func (w *work) endPart(ctx context.Context, m *msg, state message.State, reason 
 		w.charge(ctx, m) // charge_on deliver
 	case m.bill == message.Frozen:
 		m.bill, m.settle = message.Released, w.entry(ctx, message.Release, m)
-	case m.bill == message.Charged && state == message.Failed && m.refundOn == message.RefundOnFailedReceipt && w.now.Sub(m.createdAt) <= w.window:
+	case m.bill == message.Charged && state == message.Failed && m.refundOn == message.RefundOnFailedReceipt && w.now.Sub(m.createdAt) <= refundWindow:
 		m.bill, m.refund = message.Refunded, w.entry(ctx, message.Refund, m)
 	case m.bill == message.Released && state == message.Delivered:
-		w.unbilled.add(m, kindUnbilled) // its time had passed
+		w.unbilled.add(m) // its time had passed
 	}
 	if m.registered == 1 {
 		w.deliveries.add(w.id(ctx), m, stat, doneAt)

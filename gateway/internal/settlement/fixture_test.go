@@ -71,71 +71,72 @@ type bench struct {
 	cfg   config.Config
 	*settlement.Settlement
 	phones int64
+	t      *testing.T // of the case that runs, where cases share a bench
 }
 
-func setup(t testing.TB, change ...func(*config.Config)) *bench {
-	t.Helper()
+func setup(tb testing.TB, change ...func(*config.Config)) *bench {
+	tb.Helper()
 	cfg := config.Default()
-	cfg.Postgres.URL = testenv.DB(t)
+	cfg.Postgres.URL = testenv.DB(tb)
 	cfg.Postgres.Pools.Settlement = 8
 	for _, f := range change {
 		f(&cfg)
 	}
-	pools, err := store.Open(t.Context(), cfg.Postgres, 5*time.Second)
+	pools, err := store.Open(tb.Context(), cfg.Postgres, 5*time.Second)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(pools.Close)
+	tb.Cleanup(pools.Close)
 	b := &bench{Pool: pools.Settlement, cfg: cfg, bus: wake.New(nil, slog.New(slog.DiscardHandler)), phones: 13800000000}
-	b.exec(t, settingsSQL)
-	node, err := store.LeaseNode(t.Context(), b.Pool, config.Node{Lease: time.Minute}, slog.New(slog.DiscardHandler))
+	b.exec(tb, settingsSQL)
+	node, err := store.LeaseNode(tb.Context(), b.Pool, config.Node{Lease: time.Minute}, slog.New(slog.DiscardHandler))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	b.node = node
 	for account := range int32(2) {
-		if _, err := ledger.TopUp(t.Context(), b.Pool, node.IDs, account+1, 100_000_000, "opening"); err != nil {
-			t.Fatal(err)
+		if _, err := ledger.TopUp(tb.Context(), b.Pool, node.IDs, account+1, 100_000_000, "opening"); err != nil {
+			tb.Fatal(err)
 		}
 	}
 	b.watch = settings.NewWatcher(b.Pool, time.Hour, slog.New(slog.DiscardHandler))
-	b.refresh(t)
+	b.refresh(tb)
 	b.Settlement = settlement.New(settlement.Options{
 		Config: cfg.Settlement, Outbox: cfg.Outbox, Pool: b.Pool, Node: node, Settings: b.watch, Wake: b.bus, Hints: &b.hints,
-		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Registry: prometheus.NewRegistry(),
+		Log: slog.New(slog.NewTextHandler(tb.Output(), nil)), Registry: prometheus.NewRegistry(),
 	})
 	return b
 }
 
 // refresh makes the settings in the database the current ones.
-func (b *bench) refresh(t testing.TB) {
-	t.Helper()
-	b.exec(t, `UPDATE settings_version SET version = version + 1`)
-	if err := b.watch.Refresh(t.Context()); err != nil {
-		t.Fatal(err)
+func (b *bench) refresh(tb testing.TB) {
+	tb.Helper()
+	b.exec(tb, `UPDATE settings_version SET version = version + 1`)
+	if err := b.watch.Refresh(tb.Context()); err != nil {
+		tb.Fatal(err)
 	}
 }
 
-func (b *bench) exec(t testing.TB, sql string, args ...any) {
-	t.Helper()
-	if _, err := b.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatalf("%s: %v", sql, err)
+func (b *bench) exec(tb testing.TB, sql string, args ...any) {
+	tb.Helper()
+	if _, err := b.Exec(tb.Context(), sql, args...); err != nil {
+		tb.Fatalf("%s: %v", sql, err)
 	}
 }
 
-func (b *bench) count(t testing.TB, sql string, args ...any) (n int64) {
-	t.Helper()
-	if err := b.QueryRow(t.Context(), sql, args...).Scan(&n); err != nil {
-		t.Fatalf("%s: %v", sql, err)
+func (b *bench) count(tb testing.TB, sql string, args ...any) (n int64) {
+	tb.Helper()
+	if err := b.QueryRow(tb.Context(), sql, args...).Scan(&n); err != nil {
+		tb.Fatalf("%s: %v", sql, err)
 	}
 	return n
 }
 
-func (b *bench) id(t testing.TB) int64 {
-	t.Helper()
-	id, err := b.node.IDs.Next(t.Context())
+func (b *bench) id(tb testing.TB) int64 {
+	tb.Helper()
+	id, err := b.node.IDs.Next(tb.Context())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return id
 }
@@ -166,8 +167,8 @@ const (
 )
 
 // queue makes a message with its frozen money and its commands, as the workflow does.
-func (b *bench) queue(t testing.TB, s spec) sent {
-	t.Helper()
+func (b *bench) queue(tb testing.TB, s spec) sent {
+	tb.Helper()
 	if s.app == 0 {
 		s.app = 11
 	}
@@ -186,40 +187,40 @@ func (b *bench) queue(t testing.TB, s spec) sent {
 	if s.app == 14 {
 		enterprise = 2
 	}
-	m := sent{message: b.id(t), phone: s.phone, channel: s.channel, attempt: 1}
-	entry := b.id(t)
-	err := store.InTx(t.Context(), b.Pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(t.Context(), messageSQL, m.message, entry, s.phone, s.valid, s.channel, s.parts, s.app); err != nil {
+	m := sent{message: b.id(tb), phone: s.phone, channel: s.channel, attempt: 1}
+	entry := b.id(tb)
+	err := store.InTx(tb.Context(), b.Pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(tb.Context(), messageSQL, m.message, entry, s.phone, s.valid, s.channel, s.parts, s.app); err != nil {
 			return err
 		}
 		for part := range s.parts {
-			m.parts = append(m.parts, b.id(t))
-			if _, err := tx.Exec(t.Context(), outboxSQL, m.parts[part], m.message, 0, s.channel, enterprise, 1, part+1, s.parts); err != nil {
+			m.parts = append(m.parts, b.id(tb))
+			if _, err := tx.Exec(tb.Context(), outboxSQL, m.parts[part], m.message, 0, s.channel, enterprise, 1, part+1, s.parts); err != nil {
 				return err
 			}
 		}
 		var q pgx.Batch
 		ledger.Queue(&q, []ledger.Entry{{ID: entry, Account: enterprise, Kind: message.Freeze, N: 1, Amount: 325}})
-		return tx.SendBatch(t.Context(), &q).Close()
+		return tx.SendBatch(tb.Context(), &q).Close()
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	m.submit = m.parts[0]
 	return m
 }
 
 // dispatch runs the barrier over submits.
-func (b *bench) dispatch(t testing.TB, submits ...int64) {
-	t.Helper()
-	b.exec(t, store.SupplierBarrier, submits, b.id(t), b.node.Number)
+func (b *bench) dispatch(tb testing.TB, submits ...int64) {
+	tb.Helper()
+	b.exec(tb, store.SupplierBarrier, submits, b.id(tb), b.node.Number)
 }
 
 // send queues and dispatches.
-func (b *bench) send(t testing.TB, s spec) sent {
-	t.Helper()
-	m := b.queue(t, s)
-	b.dispatch(t, m.parts...)
+func (b *bench) send(tb testing.TB, s spec) sent {
+	tb.Helper()
+	m := b.queue(tb, s)
+	b.dispatch(tb, m.parts...)
 	return m
 }
 
@@ -238,11 +239,11 @@ func (b *bench) result(m sent, state string, code uint32, msgID uint64) event.Su
 }
 
 // apply applies results as one transaction and announces the outcome.
-func (b *bench) apply(t testing.TB, results ...event.SubmitResult) settlement.Outcome {
-	t.Helper()
-	out, err := b.try(t.Context(), results...)
+func (b *bench) apply(tb testing.TB, results ...event.SubmitResult) settlement.Outcome {
+	tb.Helper()
+	out, err := b.try(tb.Context(), results...)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return out
 }
@@ -260,39 +261,44 @@ func (b *bench) try(ctx context.Context, results ...event.SubmitResult) (settlem
 	return *out, nil
 }
 
-func (b *bench) accept(t testing.TB, m sent, msgID uint64) {
-	b.apply(t, b.result(m, event.Accepted, 0, msgID))
+func (b *bench) accept(tb testing.TB, m sent, msgID uint64) {
+	tb.Helper()
+	b.apply(tb, b.result(m, event.Accepted, 0, msgID))
 }
 
-func (b *bench) reject(t testing.TB, m sent, code uint32) {
-	b.apply(t, b.result(m, event.Rejected, code, 0))
+func (b *bench) reject(tb testing.TB, m sent, code uint32) {
+	tb.Helper()
+	b.apply(tb, b.result(m, event.Rejected, code, 0))
 }
 
-func (b *bench) lose(t testing.TB, m sent) { b.apply(t, b.result(m, event.Unknown, 0, 0)) }
+func (b *bench) lose(tb testing.TB, m sent) {
+	tb.Helper()
+	b.apply(tb, b.result(m, event.Unknown, 0, 0))
+}
 
 // next is the command that follows m, dispatched; it fails without one.
-func (b *bench) next(t testing.TB, m sent) sent {
-	t.Helper()
-	n, ok := b.follow(t, m)
+func (b *bench) next(tb testing.TB, m sent) sent {
+	tb.Helper()
+	n, ok := b.follow(tb, m)
 	if !ok {
-		t.Fatalf("no command follows submit %d", m.submit)
+		tb.Fatalf("no command follows submit %d", m.submit)
 	}
-	b.dispatch(t, n.submit)
+	b.dispatch(tb, n.submit)
 	return n
 }
 
-func (b *bench) follow(t testing.TB, m sent) (sent, bool) {
-	t.Helper()
-	rows, err := b.Query(t.Context(), `SELECT id, channel_id, attempt FROM submit_outbox WHERE message_id = $1 AND state = 0 ORDER BY id`, m.message)
+func (b *bench) follow(tb testing.TB, m sent) (sent, bool) {
+	tb.Helper()
+	rows, err := b.Query(tb.Context(), `SELECT id, channel_id, attempt FROM submit_outbox WHERE message_id = $1 AND state = 0 ORDER BY id`, m.message)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	n, found := m, false
 	if _, err := pgx.ForEachRow(rows, []any{&n.submit, &n.channel, &n.attempt}, func() error {
 		found = true
 		return nil
 	}); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return n, found
 }
@@ -301,31 +307,31 @@ const receiptSQL = `INSERT INTO receipt (event_id, seq, supplier_msg_id, phone, 
 	VALUES ($1, $2, $3, $4, now(), $5, 1, $6, $7, $8, $8, '1069')`
 
 // report puts a report into the log. settle is for the test to call.
-func (b *bench) report(t testing.TB, account int32, msgID uint64, phone int64, stat string) {
-	t.Helper()
-	b.exec(t, receiptSQL, b.id(t), b.id(t), int64(msgID), phone, account, b.node.Number, stat, time.Now().In(cmpp.Shanghai).Format("0601021504"))
+func (b *bench) report(tb testing.TB, account int32, msgID uint64, phone int64, stat string) {
+	tb.Helper()
+	b.exec(tb, receiptSQL, b.id(tb), b.id(tb), int64(msgID), phone, account, b.node.Number, stat, time.Now().In(cmpp.Shanghai).Format("0601021504"))
 }
 
-func (b *bench) settle(t testing.TB) {
-	t.Helper()
-	if err := b.Settle(t.Context()); err != nil {
-		t.Fatal(err)
+func (b *bench) settle(tb testing.TB) {
+	tb.Helper()
+	if err := b.Settle(tb.Context()); err != nil {
+		tb.Fatal(err)
 	}
 }
 
 // retry brings the next try of all parked receipts on.
-func (b *bench) retry(t testing.TB) {
-	t.Helper()
-	b.exec(t, `UPDATE receipt_parked SET next_try_at = now() - interval '1 s'`)
-	if err := b.Parked(t.Context()); err != nil {
-		t.Fatal(err)
+func (b *bench) retry(tb testing.TB) {
+	tb.Helper()
+	b.exec(tb, `UPDATE receipt_parked SET next_try_at = now() - interval '1 s'`)
+	if err := b.Parked(tb.Context()); err != nil {
+		tb.Fatal(err)
 	}
 }
 
-func (b *bench) sweep(t testing.TB) {
-	t.Helper()
-	if err := b.Sweep(t.Context()); err != nil {
-		t.Fatal(err)
+func (b *bench) sweep(tb testing.TB) {
+	tb.Helper()
+	if err := b.Sweep(tb.Context()); err != nil {
+		tb.Fatal(err)
 	}
 }
 
@@ -338,35 +344,35 @@ type row struct {
 
 func (r row) String() string { return fmt.Sprintf("%s, %s, %q", r.State, r.Bill, r.Stat) }
 
-func (b *bench) row(t testing.TB, m sent) (r row) {
-	t.Helper()
-	if err := b.QueryRow(t.Context(), `SELECT state, bill, stat FROM message WHERE id = $1`, m.message).Scan(&r.State, &r.Bill, &r.Stat); err != nil {
-		t.Fatal(err)
+func (b *bench) row(tb testing.TB, m sent) (r row) {
+	tb.Helper()
+	if err := b.QueryRow(tb.Context(), `SELECT state, bill, stat FROM message WHERE id = $1`, m.message).Scan(&r.State, &r.Bill, &r.Stat); err != nil {
+		tb.Fatal(err)
 	}
 	return r
 }
 
-func (b *bench) want(t testing.TB, m sent, state message.State, bill message.Bill, stat string) {
-	t.Helper()
-	if got, want := b.row(t, m), (row{state, bill, stat}); got != want {
-		t.Errorf("message is %s, want %s", got, want)
+func (b *bench) want(tb testing.TB, m sent, state message.State, bill message.Bill, stat string) {
+	tb.Helper()
+	if got, want := b.row(tb, m), (row{state, bill, stat}); got != want {
+		tb.Errorf("message is %s, want %s", got, want)
 	}
 }
 
 // receipts is how many receipts the customer gets.
-func (b *bench) receipts(t testing.TB, m sent) int64 {
-	t.Helper()
-	return b.count(t, `SELECT count(*) FROM delivery WHERE message_id = $1`, m.message)
+func (b *bench) receipts(tb testing.TB, m sent) int64 {
+	tb.Helper()
+	return b.count(tb, `SELECT count(*) FROM delivery WHERE message_id = $1`, m.message)
 }
 
 // books fails unless the ledger is exact.
-func (b *bench) books(t testing.TB) {
-	t.Helper()
-	r, err := ledger.Verify(t.Context(), b.Pool)
+func (b *bench) books(tb testing.TB) {
+	tb.Helper()
+	r, err := ledger.Verify(tb.Context(), b.Pool)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	for _, f := range r.Faults {
-		t.Errorf("ledger: %s: %s: %s", f.Rule, f.Key, f.Detail)
+		tb.Errorf("ledger: %s: %s: %s", f.Rule, f.Key, f.Detail)
 	}
 }

@@ -11,7 +11,7 @@ import (
 const delivered = message.StatDelivered
 
 // One case per row of the outcome table (architecture §4, data §2.1).
-func TestOutcomes(t *testing.T) {
+func TestOutcomes(t *testing.T) { //nolint:tparallel // the cases share a database
 	t.Parallel()
 	type end struct {
 		state    message.State
@@ -22,185 +22,186 @@ func TestOutcomes(t *testing.T) {
 	}
 	b := setup(t)
 	for name, c := range map[string]struct {
-		do   func(*testing.T, *bench) sent
+		do   func(*bench) sent
 		want end
 	}{
-		"accepted, delivered": {func(t *testing.T, b *bench) sent {
-			m := b.send(t, spec{})
-			b.accept(t, m, 7)
-			b.report(t, 1, 7, m.phone, delivered)
+		"accepted, delivered": {func(b *bench) sent {
+			m := b.send(b.t, spec{})
+			b.accept(b.t, m, 7)
+			b.report(b.t, 1, 7, m.phone, delivered)
 			return m
 		}, end{message.Delivered, message.Charged, delivered, 1, 1}},
-		"accepted, no receipt": {func(t *testing.T, b *bench) sent {
-			m := b.send(t, spec{})
-			b.accept(t, m, 7)
-			b.report(t, 1, 7, m.phone, "ACCEPTD")
+		"accepted, no receipt": {func(b *bench) sent {
+			m := b.send(b.t, spec{})
+			b.accept(b.t, m, 7)
+			b.report(b.t, 1, 7, m.phone, "ACCEPTD")
 			return m
 		}, end{message.Submitted, message.Charged, "", 0, 1}},
-		"accepted, failed receipt": {func(t *testing.T, b *bench) sent {
-			m := b.send(t, spec{})
-			b.accept(t, m, 7)
-			b.report(t, 1, 7, m.phone, "UNDELIV")
+		"accepted, failed receipt": {func(b *bench) sent {
+			m := b.send(b.t, spec{})
+			b.accept(b.t, m, 7)
+			b.report(b.t, 1, 7, m.phone, "UNDELIV")
 			return m
 		}, end{message.Failed, message.Refunded, "UNDELIV", 1, 1}},
-		"accepted, failed receipt, never refunded": {func(t *testing.T, b *bench) sent {
-			m := b.send(t, spec{app: 12})
-			b.accept(t, m, 7)
-			b.report(t, 1, 7, m.phone, "UNDELIV")
+		"accepted, failed receipt, never refunded": {func(b *bench) sent {
+			m := b.send(b.t, spec{app: 12})
+			b.accept(b.t, m, 7)
+			b.report(b.t, 1, 7, m.phone, "UNDELIV")
 			return m
 		}, end{message.Failed, message.Charged, "UNDELIV", 1, 1}},
-		"accepted, failed receipt after the refund window": {func(t *testing.T, b *bench) sent {
-			m := b.send(t, spec{})
-			b.accept(t, m, 7)
-			b.exec(t, `UPDATE message SET created_at = now() - interval '73 h' WHERE id = $1`, m.message)
-			b.report(t, 1, 7, m.phone, "UNDELIV")
+		"accepted, failed receipt after the refund window": {func(b *bench) sent {
+			m := b.send(b.t, spec{})
+			b.accept(b.t, m, 7)
+			b.exec(b.t, `UPDATE message SET created_at = now() - interval '73 h' WHERE id = $1`, m.message)
+			b.report(b.t, 1, 7, m.phone, "UNDELIV")
 			return m
 		}, end{message.Failed, message.Charged, "UNDELIV", 1, 1}},
-		"refused for good": {func(t *testing.T, b *bench) sent {
-			m := b.send(t, spec{})
-			b.reject(t, m, 13)
+		"refused for good": {func(b *bench) sent {
+			m := b.send(b.t, spec{})
+			b.reject(b.t, m, 13)
 			return m
 		}, end{message.Failed, message.Released, "REJECTD", 1, 1}},
-		"refused by every supplier tried": {func(t *testing.T, b *bench) sent {
-			m := b.send(t, spec{})
+		"refused by every supplier tried": {func(b *bench) sent {
+			m := b.send(b.t, spec{})
 			first := m
-			b.reject(t, m, 8)
+			b.reject(b.t, m, 8)
 			for range 2 {
-				m = b.next(t, m)
-				b.reject(t, m, 8)
+				m = b.next(b.t, m)
+				b.reject(b.t, m, 8)
 			}
 			return first
 		}, end{message.Failed, message.Released, "REJECTD", 1, 3}},
-		"refused, accepted by the backup": {func(t *testing.T, b *bench) sent {
-			m := b.send(t, spec{})
-			b.reject(t, m, 8)
-			next := b.next(t, m)
+		"refused, accepted by the backup": {func(b *bench) sent {
+			m := b.send(b.t, spec{})
+			b.reject(b.t, m, 8)
+			next := b.next(b.t, m)
 			if next.channel != 2 || next.attempt != 2 {
-				t.Errorf("resent on channel %d as attempt %d, want 2 and 2", next.channel, next.attempt)
+				b.t.Errorf("resent on channel %d as attempt %d, want 2 and 2", next.channel, next.attempt)
 			}
-			b.accept(t, next, 9)
-			b.report(t, 1, 9, m.phone, delivered)
+			b.accept(b.t, next, 9)
+			b.report(b.t, 1, 9, m.phone, delivered)
 			return m
 		}, end{message.Delivered, message.Charged, delivered, 1, 2}},
-		"accepted first, a later resend refused": {func(t *testing.T, b *bench) sent {
-			m := b.send(t, spec{})
-			b.accept(t, m, 7)
+		"accepted first, a later resend refused": {func(b *bench) sent {
+			m := b.send(b.t, spec{})
+			b.accept(b.t, m, 7)
 			again := m
 			again.submit, again.attempt, again.channel = b.id(t), 2, 2
-			b.exec(t, outboxSQL, again.submit, m.message, m.submit, 2, 1, 2, 1, 1)
-			b.exec(t, `UPDATE message SET attempt = 2 WHERE id = $1`, m.message)
-			b.dispatch(t, again.submit)
-			b.reject(t, again, 13)
+			b.exec(b.t, outboxSQL, again.submit, m.message, m.submit, 2, 1, 2, 1, 1)
+			b.exec(b.t, `UPDATE message SET attempt = 2 WHERE id = $1`, m.message)
+			b.dispatch(b.t, again.submit)
+			b.reject(b.t, again, 13)
 			return m
 		}, end{message.Submitted, message.Charged, "", 0, 2}},
-		"charge on delivery, delivered": {func(t *testing.T, b *bench) sent {
-			m := b.send(t, spec{app: 13})
-			b.accept(t, m, 7)
-			b.want(t, m, message.Submitted, message.Frozen, "")
-			b.report(t, 1, 7, m.phone, delivered)
+		"charge on delivery, delivered": {func(b *bench) sent {
+			m := b.send(b.t, spec{app: 13})
+			b.accept(b.t, m, 7)
+			b.want(b.t, m, message.Submitted, message.Frozen, "")
+			b.report(b.t, 1, 7, m.phone, delivered)
 			return m
 		}, end{message.Delivered, message.Charged, delivered, 1, 1}},
-		"charge on delivery, failed": {func(t *testing.T, b *bench) sent {
-			m := b.send(t, spec{app: 13})
-			b.accept(t, m, 7)
-			b.report(t, 1, 7, m.phone, "EXPIRED")
+		"charge on delivery, failed": {func(b *bench) sent {
+			m := b.send(b.t, spec{app: 13})
+			b.accept(b.t, m, 7)
+			b.report(b.t, 1, 7, m.phone, "EXPIRED")
 			return m
 		}, end{message.Failed, message.Released, "EXPIRED", 1, 1}},
-		"unknown": {func(t *testing.T, b *bench) sent {
-			m := b.send(t, spec{})
-			b.lose(t, m)
+		"unknown": {func(b *bench) sent {
+			m := b.send(b.t, spec{})
+			b.lose(b.t, m)
 			return m
 		}, end{message.Unknown, message.Frozen, "", 0, 1}},
-		"unknown, accepted late": {func(t *testing.T, b *bench) sent {
-			m := b.send(t, spec{})
-			b.lose(t, m)
-			b.accept(t, m, 7)
-			b.report(t, 1, 7, m.phone, delivered)
+		"unknown, accepted late": {func(b *bench) sent {
+			m := b.send(b.t, spec{})
+			b.lose(b.t, m)
+			b.accept(b.t, m, 7)
+			b.report(b.t, 1, 7, m.phone, delivered)
 			return m
 		}, end{message.Delivered, message.Charged, delivered, 1, 1}},
-		"unknown, refused late for good": {func(t *testing.T, b *bench) sent {
-			m := b.send(t, spec{})
-			b.lose(t, m)
-			b.reject(t, m, 13)
+		"unknown, refused late for good": {func(b *bench) sent {
+			m := b.send(b.t, spec{})
+			b.lose(b.t, m)
+			b.reject(b.t, m, 13)
 			return m
 		}, end{message.Failed, message.Released, "REJECTD", 1, 1}},
-		"unknown, refused late, accepted by the backup": {func(t *testing.T, b *bench) sent {
-			m := b.send(t, spec{})
-			b.lose(t, m)
-			b.reject(t, m, 8)
-			b.want(t, m, message.Checked, message.Frozen, "")
-			b.accept(t, b.next(t, m), 9)
+		"unknown, refused late, accepted by the backup": {func(b *bench) sent {
+			m := b.send(b.t, spec{})
+			b.lose(b.t, m)
+			b.reject(b.t, m, 8)
+			b.want(b.t, m, message.Checked, message.Frozen, "")
+			b.accept(b.t, b.next(b.t, m), 9)
 			return m
 		}, end{message.Submitted, message.Charged, "", 0, 2}},
-		"expired in the queue": {func(t *testing.T, b *bench) sent {
-			m := b.queue(t, spec{})
-			b.exec(t, `UPDATE message SET valid_until = now() - interval '1 s' WHERE id = $1`, m.message)
+		"expired in the queue": {func(b *bench) sent {
+			m := b.queue(b.t, spec{})
+			b.exec(b.t, `UPDATE message SET valid_until = now() - interval '1 s' WHERE id = $1`, m.message)
 			b.sweep(t)
 			return m
 		}, end{message.Expired, message.Released, "EXPIRED", 1, 0}},
-		"expired while it waits to be resent": {func(t *testing.T, b *bench) sent {
-			m := b.send(t, spec{app: 14, channel: 3})
-			b.reject(t, m, 8)
-			b.exec(t, `UPDATE message SET valid_until = now() - interval '1 s' WHERE id = $1`, m.message)
+		"expired while it waits to be resent": {func(b *bench) sent {
+			m := b.send(b.t, spec{app: 14, channel: 3})
+			b.reject(b.t, m, 8)
+			b.exec(b.t, `UPDATE message SET valid_until = now() - interval '1 s' WHERE id = $1`, m.message)
 			b.sweep(t)
 			return m
 		}, end{message.Expired, message.Released, "EXPIRED", 1, 1}},
-		"refused, no time left for a resend": {func(t *testing.T, b *bench) sent {
-			m := b.send(t, spec{app: 14, channel: 3})
-			b.exec(t, `UPDATE message SET valid_until = now() + interval '500 ms' WHERE id = $1`, m.message)
-			b.reject(t, m, 8)
+		"refused, no time left for a resend": {func(b *bench) sent {
+			m := b.send(b.t, spec{app: 14, channel: 3})
+			b.exec(b.t, `UPDATE message SET valid_until = now() + interval '500 ms' WHERE id = $1`, m.message)
+			b.reject(b.t, m, 8)
 			return m
 		}, end{message.Failed, message.Released, "REJECTD", 1, 1}},
-		"all channels disabled": {func(t *testing.T, b *bench) sent {
-			m := b.queue(t, spec{})
-			b.exec(t, `UPDATE channel SET enabled = false`)
+		"all channels disabled": {func(b *bench) sent {
+			m := b.queue(b.t, spec{})
+			b.exec(b.t, `UPDATE channel SET enabled = false`)
 			b.refresh(t)
 			b.sweep(t)
-			b.exec(t, `UPDATE channel SET enabled = true`)
+			b.exec(b.t, `UPDATE channel SET enabled = true`)
 			b.refresh(t)
 			return m
 		}, end{message.Failed, message.Released, "NOROUTE", 1, 0}},
-		"long message, all parts delivered": {func(t *testing.T, b *bench) sent {
-			m := b.send(t, spec{parts: 2})
+		"long message, all parts delivered": {func(b *bench) sent {
+			m := b.send(b.t, spec{parts: 2})
 			for i, id := range m.parts {
 				m.submit = id
-				b.accept(t, m, uint64(70+i))
-				b.report(t, 1, uint64(70+i), m.phone, delivered)
-				b.report(t, 1, uint64(70+i), m.phone, delivered)
+				b.accept(b.t, m, uint64(70+i))
+				b.report(b.t, 1, uint64(70+i), m.phone, delivered)
+				b.report(b.t, 1, uint64(70+i), m.phone, delivered)
 			}
 			return m
 		}, end{message.Delivered, message.Charged, delivered, 1, 2}},
-		"long message, one part refused for good": {func(t *testing.T, b *bench) sent {
-			m := b.send(t, spec{parts: 2})
-			b.accept(t, m, 70)
-			b.want(t, m, message.Submitted, message.Charged, "")
+		"long message, one part refused for good": {func(b *bench) sent {
+			m := b.send(b.t, spec{parts: 2})
+			b.accept(b.t, m, 70)
+			b.want(b.t, m, message.Submitted, message.Charged, "")
 			other := m
 			other.submit = m.parts[1]
-			b.reject(t, other, 13)
-			b.report(t, 1, 70, m.phone, delivered)
+			b.reject(b.t, other, 13)
+			b.report(b.t, 1, 70, m.phone, delivered)
 			return m
 		}, end{message.Failed, message.Refunded, "REJECTD", 1, 2}},
-		"long message, one part failed": {func(t *testing.T, b *bench) sent {
-			m := b.send(t, spec{parts: 2})
+		"long message, one part failed": {func(b *bench) sent {
+			m := b.send(b.t, spec{parts: 2})
 			other := m
 			other.submit = m.parts[1]
-			b.apply(t, b.result(m, event.Accepted, 0, 70), b.result(other, event.Accepted, 0, 71))
-			b.report(t, 1, 70, m.phone, "UNDELIV")
+			b.apply(b.t, b.result(m, event.Accepted, 0, 70), b.result(other, event.Accepted, 0, 71))
+			b.report(b.t, 1, 70, m.phone, "UNDELIV")
 			b.settle(t)
-			b.want(t, m, message.Submitted, message.Charged, "UNDELIV")
-			b.report(t, 1, 71, m.phone, delivered)
+			b.want(b.t, m, message.Submitted, message.Charged, "UNDELIV")
+			b.report(b.t, 1, 71, m.phone, delivered)
 			return m
 		}, end{message.Failed, message.Refunded, "UNDELIV", 1, 2}},
-		"long message, every part refused": {func(t *testing.T, b *bench) sent {
-			m := b.send(t, spec{parts: 2})
+		"long message, every part refused": {func(b *bench) sent {
+			m := b.send(b.t, spec{parts: 2})
 			other := m
 			other.submit = m.parts[1]
-			b.apply(t, b.result(m, event.Rejected, 13, 0), b.result(other, event.Rejected, 13, 0))
+			b.apply(b.t, b.result(m, event.Rejected, 13, 0), b.result(other, event.Rejected, 13, 0))
 			return m
 		}, end{message.Failed, message.Released, "REJECTD", 1, 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := c.do(t, b)
+			b.t = t
+			m := c.do(b)
 			b.settle(t)
 			got := end{b.row(t, m).State, b.row(t, m).Bill, b.row(t, m).Stat, b.receipts(t, m), b.count(t, `SELECT count(*) FROM submit WHERE message_id = $1`, m.message)}
 			if got != c.want {
@@ -239,7 +240,7 @@ func TestOverdue(t *testing.T) {
 }
 
 // Where a refused submit goes next, by class, and what it carries.
-func TestResends(t *testing.T) {
+func TestResends(t *testing.T) { //nolint:tparallel // the cases share a database
 	t.Parallel()
 	b := setup(t)
 	for name, c := range map[string]struct {

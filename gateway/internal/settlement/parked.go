@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -60,7 +61,7 @@ func (s *Settlement) parkedTx(ctx context.Context, limit int, later bool) (n int
 	var w *work
 	var counts map[string]int
 	err = store.Retry(ctx, s.Pool, func(tx pgx.Tx) error {
-		w, counts = newWork(s.Node.IDs, s.Settings.Current(), refundWindow), map[string]int{}
+		w, counts = newWork(s.Node.IDs, s.Settings.Current()), map[string]int{}
 		var list []receipt
 		locked := false
 		var q pgx.Batch
@@ -129,7 +130,7 @@ func (s *Settlement) queueParked(q *pgx.Batch, now time.Time, list, left []recei
 			continue
 		}
 		raw, err := json.Marshal(map[string]any{
-			"account": r.account, "supplierMsgId": fmt.Sprint(uint64(r.supplierMsgID)), "phone": r.phone, "stat": r.stat, "submitTime": r.submitTime,
+			"account": r.account, "supplierMsgId": strconv.FormatUint(uint64(r.supplierMsgID), 10), "phone": r.phone, "stat": r.stat, "submitTime": r.submitTime,
 			"doneTime": r.doneTime, "src": r.src, "at": r.at,
 		})
 		if err != nil {
@@ -330,6 +331,6 @@ func (w *work) reportNotSent(m *msg, u unknown, r *receipt) {
 	w.exception(r.event, &s, kindNotSent, r.stat)
 	w.aliases[[2]int64{r.supplierMsgID, u.submit}] = true // repetitions are recognised
 	if m != nil && m.bill == message.Released && r.stat == message.StatDelivered {
-		w.unbilled.add(m, kindUnbilled)
+		w.unbilled.add(m)
 	}
 }

@@ -103,7 +103,7 @@ func (s *Settlement) shardBatch(ctx context.Context, shard int16, limit int, par
 	var w *work
 	var counts map[string]int
 	err = store.Retry(ctx, s.Pool, func(tx pgx.Tx) error {
-		w, counts = newWork(s.Node.IDs, s.Settings.Current(), refundWindow), map[string]int{}
+		w, counts = newWork(s.Node.IDs, s.Settings.Current()), map[string]int{}
 		var list []receipt
 		locked := false
 		var q pgx.Batch

@@ -10,9 +10,9 @@ import (
 	"cmppgateway/gateway/internal/message"
 )
 
-func (b *bench) exceptions(t testing.TB, kind string) int64 {
-	t.Helper()
-	return b.count(t, `SELECT count(*) FROM submit_exception WHERE kind = $1`, kind)
+func (b *bench) exceptions(tb testing.TB, kind string) int64 {
+	tb.Helper()
+	return b.count(tb, `SELECT count(*) FROM submit_exception WHERE kind = $1`, kind)
 }
 
 // A receipt may be settled before the result it belongs to: it is parked, and found by the sweeper.
@@ -150,7 +150,7 @@ func TestDoneTime(t *testing.T) {
 }
 
 // An unknown submit is closed by a receipt that can mean only it (data §1.4).
-func TestUnknownBinding(t *testing.T) {
+func TestUnknownBinding(t *testing.T) { //nolint:tparallel // the cases share a database
 	t.Parallel()
 	b := setup(t, func(c *config.Config) { c.Settlement.UnknownAfter = 0 })
 	bound := func(t *testing.T, m sent, submit, msgID int64) {

@@ -39,7 +39,7 @@ func (a *answers) add(r *event.SubmitResult) {
 // outcome after COMMIT. An error that is ErrResult, or not store.IsTransient, is the
 // fault of some result: apply them one by one then.
 func ApplyResults(ctx context.Context, tx pgx.Tx, ids *message.IDs, snap *settings.Snapshot, results []event.SubmitResult) (*Outcome, error) {
-	w := newWork(ids, snap, refundWindow)
+	w := newWork(ids, snap)
 	if err := w.results(ctx, tx, results); err != nil {
 		return nil, fmt.Errorf("apply results: %w", err)
 	}

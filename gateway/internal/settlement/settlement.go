@@ -84,8 +84,8 @@ const (
 const (
 	parkedEvery = 250 * time.Millisecond // the first retry of a parked receipt
 	sweepRows   = 200                    // most rows a sweep moves in one transaction
-	retryMin    = 20 * time.Millisecond
-	retryMax    = time.Second
+	retryFirst  = 20 * time.Millisecond
+	retryLast   = time.Second
 )
 
 // Run works until ctx is done; a transaction that has begun is finished first.
@@ -110,7 +110,7 @@ func (s *Settlement) Run(ctx context.Context) error {
 func (s *Settlement) loop(ctx context.Context, name string, every time.Duration, nudge <-chan struct{}, step func(context.Context) error) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	pause := retryMin
+	pause := retryFirst
 	for {
 		select {
 		case <-ctx.Done():
@@ -120,14 +120,14 @@ func (s *Settlement) loop(ctx context.Context, name string, every time.Duration,
 		}
 		err := step(ctx)
 		if err == nil || ctx.Err() != nil {
-			pause = retryMin
+			pause = retryFirst
 			timer.Reset(every)
 			continue
 		}
 		s.metrics.failures.WithLabelValues(name).Inc()
 		s.Log.Error("settlement failed, trying again", slog.String("part", name), slog.Any("error", err))
 		timer.Reset(pause)
-		pause = min(2*pause, retryMax)
+		pause = min(2*pause, retryLast)
 		select { // nudges do not shorten the pause
 		case <-ctx.Done():
 			return

@@ -130,7 +130,7 @@ func ResolveUnknown(ctx context.Context, pool *pgxpool.Pool, ids *message.IDs, s
 	for chunk := range slices.Chunk(missing, sweepRows) {
 		n := 0
 		err := commit(ctx, pool, announce, func(tx pgx.Tx) (*Outcome, error) {
-			w := newWork(ids, snap, refundWindow)
+			w := newWork(ids, snap)
 			var err error
 			n, err = w.notSent(ctx, tx, chunk)
 			return &w.Outcome, err

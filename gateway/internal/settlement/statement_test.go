@@ -19,12 +19,12 @@ func lineOf(account string, msgID uint64, phone int64, at time.Time, result int)
 	return fmt.Sprintf("%s,%d,%d,1069,%s,%d,,1\n", account, msgID, phone, at.In(cmpp.Shanghai).Format("2006-01-02T15:04:05.000Z07:00"), result)
 }
 
-func (b *bench) resolve(t testing.TB, absent settlement.Absent, lines ...string) settlement.Resolution {
-	t.Helper()
-	res, err := settlement.ResolveUnknown(t.Context(), b.Pool, b.node.IDs, b.watch.Current(), strings.NewReader(statementHeader+strings.Join(lines, "")), absent,
-		func(o *settlement.Outcome) { o.Announce(t.Context(), &b.hints, b.bus) })
+func (b *bench) resolve(tb testing.TB, absent settlement.Absent, lines ...string) settlement.Resolution {
+	tb.Helper()
+	res, err := settlement.ResolveUnknown(tb.Context(), b.Pool, b.node.IDs, b.watch.Current(), strings.NewReader(statementHeader+strings.Join(lines, "")), absent,
+		func(o *settlement.Outcome) { o.Announce(tb.Context(), &b.hints, b.bus) })
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return res
 }

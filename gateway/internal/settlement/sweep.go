@@ -73,7 +73,7 @@ func (s *Settlement) sweepStep(ctx context.Context, name string, lock int32, ste
 	var w *work
 	var did swept
 	err = store.Retry(ctx, s.Pool, func(tx pgx.Tx) error {
-		w = newWork(s.Node.IDs, s.Settings.Current(), refundWindow)
+		w = newWork(s.Node.IDs, s.Settings.Current())
 		var locked bool
 		if err := tx.QueryRow(ctx, store.SettlementLock, lockSweep, lock).Scan(&locked); err != nil {
 			return err

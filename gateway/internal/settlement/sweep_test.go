@@ -9,9 +9,9 @@ import (
 )
 
 // link says in the database what an edge knows of a channel: since when it is down, if it is, and its lease.
-func (b *bench) link(t testing.TB, channel int32, down, lease time.Duration) {
-	t.Helper()
-	b.exec(t, `INSERT INTO channel_lease (channel_id, node, epoch, fence, lease_until, down_since)
+func (b *bench) link(tb testing.TB, channel int32, down, lease time.Duration) {
+	tb.Helper()
+	b.exec(tb, `INSERT INTO channel_lease (channel_id, node, epoch, fence, lease_until, down_since)
 		VALUES ($1, 1, 1, 1, now() + $2::interval, CASE WHEN $3::interval > '0' THEN now() - $3::interval END)
 		ON CONFLICT (channel_id) DO UPDATE SET lease_until = excluded.lease_until, down_since = excluded.down_since`, channel, lease, down)
 }
@@ -21,25 +21,26 @@ func TestReroute(t *testing.T) {
 	const up, long, short, lapsed = time.Duration(0), 20 * time.Second, 2 * time.Second, -20 * time.Second
 	for name, c := range map[string]struct {
 		disable []int32
-		links   func(*testing.T, *bench)
+		links   func(*bench)
 		to      int32 // 0 = it ends, as failed/ROUTE
 	}{
-		"up":                           {nil, func(t *testing.T, b *bench) { b.link(t, 1, up, time.Minute); b.link(t, 2, up, time.Minute) }, 1},
-		"disabled":                     {[]int32{1}, func(t *testing.T, b *bench) { b.link(t, 2, up, time.Minute) }, 2},
-		"disabled, the backup down":    {[]int32{1}, func(t *testing.T, b *bench) { b.link(t, 2, long, time.Minute) }, 2},
-		"disabled, no backup":          {[]int32{1, 2}, func(*testing.T, *bench) {}, 0},
-		"down for long":                {nil, func(t *testing.T, b *bench) { b.link(t, 1, long, time.Minute); b.link(t, 2, up, time.Minute) }, 2},
-		"down for long, no other up":   {nil, func(t *testing.T, b *bench) { b.link(t, 1, long, time.Minute); b.link(t, 2, long, time.Minute) }, 1},
-		"down for long, the other off": {[]int32{2}, func(t *testing.T, b *bench) { b.link(t, 1, long, time.Minute); b.link(t, 2, up, time.Minute) }, 1},
-		"down for a moment":            {nil, func(t *testing.T, b *bench) { b.link(t, 1, short, time.Minute); b.link(t, 2, up, time.Minute) }, 1},
-		"owner gone":                   {nil, func(t *testing.T, b *bench) { b.link(t, 1, up, lapsed); b.link(t, 2, up, time.Minute) }, 2},
-		"not opened yet":               {nil, func(t *testing.T, b *bench) { b.link(t, 2, up, time.Minute) }, 1},
+		"up":                           {nil, func(b *bench) { b.link(b.t, 1, up, time.Minute); b.link(b.t, 2, up, time.Minute) }, 1},
+		"disabled":                     {[]int32{1}, func(b *bench) { b.link(b.t, 2, up, time.Minute) }, 2},
+		"disabled, the backup down":    {[]int32{1}, func(b *bench) { b.link(b.t, 2, long, time.Minute) }, 2},
+		"disabled, no backup":          {[]int32{1, 2}, func(*bench) {}, 0},
+		"down for long":                {nil, func(b *bench) { b.link(b.t, 1, long, time.Minute); b.link(b.t, 2, up, time.Minute) }, 2},
+		"down for long, no other up":   {nil, func(b *bench) { b.link(b.t, 1, long, time.Minute); b.link(b.t, 2, long, time.Minute) }, 1},
+		"down for long, the other off": {[]int32{2}, func(b *bench) { b.link(b.t, 1, long, time.Minute); b.link(b.t, 2, up, time.Minute) }, 1},
+		"down for a moment":            {nil, func(b *bench) { b.link(b.t, 1, short, time.Minute); b.link(b.t, 2, up, time.Minute) }, 1},
+		"owner gone":                   {nil, func(b *bench) { b.link(b.t, 1, up, lapsed); b.link(b.t, 2, up, time.Minute) }, 2},
+		"not opened yet":               {nil, func(b *bench) { b.link(b.t, 2, up, time.Minute) }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
 			m, dispatched := b.queue(t, spec{}), b.send(t, spec{})
-			c.links(t, b)
+			b.t = t
+			c.links(b)
 			b.exec(t, `UPDATE channel SET enabled = false WHERE id = ANY($1)`, c.disable)
 			b.refresh(t)
 			b.sweep(t)
@@ -141,7 +142,7 @@ func TestOverdueAnswers(t *testing.T) {
 }
 
 // A sweep that met a command before the barrier took it leaves it to the barrier.
-func TestSweepsYieldToTheBarrier(t *testing.T) {
+func TestSweepsYieldToTheBarrier(t *testing.T) { //nolint:tparallel // the cases share a database
 	t.Parallel()
 	b := setup(t)
 	for name, sweepable := range map[string]string{

@@ -65,12 +65,11 @@ type submit struct {
 type work struct {
 	Outcome
 
-	snap   *settings.Snapshot
-	window time.Duration // a failed receipt refunds within it
-	now    time.Time
-	msgs   map[int64]*msg
-	tried  map[int64]submit // refused attempts by id, for the chain of retry_of
-	also   []int64          // messages to lock beside those of the matched submits
+	snap  *settings.Snapshot
+	now   time.Time
+	msgs  map[int64]*msg
+	tried map[int64]submit // refused attempts by id, for the chain of retry_of
+	also  []int64          // messages to lock beside those of the matched submits
 
 	ids        *message.IDs
 	idErr      error
@@ -90,9 +89,9 @@ type entryKey struct {
 	account int32
 }
 
-func newWork(ids *message.IDs, snap *settings.Snapshot, window time.Duration) *work {
+func newWork(ids *message.IDs, snap *settings.Snapshot) *work {
 	return &work{
-		snap: snap, window: window, now: time.Now(), ids: ids, msgs: map[int64]*msg{}, tried: map[int64]submit{},
+		snap: snap, now: time.Now(), ids: ids, msgs: map[int64]*msg{}, tried: map[int64]submit{},
 		entries: map[entryKey]*ledger.Entry{}, parts: map[int64]string{}, aliases: map[[2]int64]bool{},
 		Outcome: Outcome{commands: map[int32][]outbox.Command{}},
 	}
