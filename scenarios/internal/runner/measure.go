@@ -188,13 +188,39 @@ func (g *group) submitResp() result.SubmitResp {
 	return result.SubmitResp{Latency: g.resp.latency(), OK: g.ok, Rejected: g.rejected, Missing: g.missing, DuplicateMsgID: g.duplicates}
 }
 
-func (g *group) firstSubmit(hold time.Duration) result.FirstSubmit {
-	f := result.FirstSubmit{Latency: g.first.latency(), TPSInterval: rate(g.firsts), DuplicateSubmitID: g.excess}
+// firstSubmit gives the full-chain rate: first SUBMITs per second from the group's
+// first to its last. Behind a bottleneck a step's messages share that time with
+// what an earlier step left, so all that the suppliers got then counts; all is
+// sorted.
+func (g *group) firstSubmit(hold time.Duration, all []int64) result.FirstSubmit {
+	f := result.FirstSubmit{Latency: g.first.latency(), DuplicateSubmitID: g.excess}
+	if len(g.firsts) > 0 {
+		from, _ := slices.BinarySearch(all, slices.Min(g.firsts))
+		to, _ := slices.BinarySearch(all, slices.Max(g.firsts)+1)
+		f.TPSInterval = rate(all[from:to])
+	}
 	if len(g.firsts) > 0 {
 		f.TPSPhase = new(float64(len(g.firsts)) / hold.Seconds())
 	}
 	f.TPS = smaller(f.TPSInterval, f.TPSPhase)
 	return f
+}
+
+// firstTimes lists when the suppliers read first SUBMITs, sorted: all, and by
+// enterprise.
+func firstTimes(enterprises int, list []measured) (all []int64, by [][]int64) {
+	by = make([][]int64, enterprises)
+	for i := range list {
+		if at := list[i].first; at != 0 {
+			all = append(all, at)
+			by[list[i].enterprise] = append(by[list[i].enterprise], at)
+		}
+	}
+	slices.Sort(all)
+	for i := range by {
+		slices.Sort(by[i])
+	}
+	return all, by
 }
 
 // steps makes the steps of the report, one per phase; validity is filled in by the
@@ -207,6 +233,7 @@ func steps(s *spec.Scenario, plan *load.Plan, list []measured, w *verify.Witness
 			finals[m.MsgID] = m.FinalAt.UnixNano()
 		}
 	}
+	firsts, byEnterprise := firstTimes(len(s.Enterprises), list)
 	all := make([]group, len(plan.Phases))
 	each := make([][]group, len(plan.Phases))
 	ends := make([][]int64, len(plan.Phases))
@@ -226,7 +253,7 @@ func steps(s *spec.Scenario, plan *load.Plan, list []measured, w *verify.Witness
 		p, g := &plan.Phases[i], &all[i]
 		out[i] = result.Step{
 			Name: p.Name, TargetTPS: p.TPS(s.Enterprises), Offered: g.offered, Valid: true,
-			SubmitResp: g.submitResp(), FirstSubmit: g.firstSubmit(p.Hold), Added: g.added.latency(),
+			SubmitResp: g.submitResp(), FirstSubmit: g.firstSubmit(p.Hold, firsts), Added: g.added.latency(),
 			Receipts: result.Receipts{Latency: g.relay.latency(), Duplicates: g.copies},
 			Warmup:   !p.Measure, DurationS: p.Hold.Seconds(),
 			OfferedTPS: new(float64(g.offered) / p.Hold.Seconds()), FinalTPS: rate(ends[i]), SubmitRespFire: new(g.respFire.latency()),
@@ -236,7 +263,7 @@ func steps(s *spec.Scenario, plan *load.Plan, list []measured, w *verify.Witness
 			for k := range s.Enterprises {
 				e := &each[i][k]
 				out[i].Enterprises = append(out[i].Enterprises, result.StepEnterprise{
-					Enterprise: s.Enterprises[k].ID, Offered: e.offered, SubmitResp: e.submitResp(), FirstSubmit: e.firstSubmit(p.Hold),
+					Enterprise: s.Enterprises[k].ID, Offered: e.offered, SubmitResp: e.submitResp(), FirstSubmit: e.firstSubmit(p.Hold, byEnterprise[k]),
 				})
 			}
 		}
