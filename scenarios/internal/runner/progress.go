@@ -82,7 +82,7 @@ type bar struct {
 
 func newBar(w io.Writer, name string) *bar {
 	b := &bar{pool: mpb.New(mpb.WithOutput(w), mpb.WithWidth(30), mpb.WithRefreshRate(250*time.Millisecond))}
-	b.bar = b.pool.AddBar(1,
+	b.bar = b.pool.AddBar(0, // a total given here could not be changed
 		mpb.PrependDecorators(decor.Name(name+" ")),
 		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string {
 			b.mu.Lock()
