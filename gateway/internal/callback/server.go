@@ -134,10 +134,15 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), s.Config.RequestDeadline) // r's is canceled when the client goes
 	defer cancel()
 	// A body that trickles in is as slow as a transaction that hangs.
-	if err := http.NewResponseController(w).SetReadDeadline(start.Add(s.Config.RequestDeadline)); err != nil {
-		s.Log.Debug("no deadline for the body of a request", slog.Any("error", err))
+	conn := http.NewResponseController(w)
+	err := conn.SetReadDeadline(start.Add(s.Config.RequestDeadline))
+	var req request
+	if err == nil {
+		req, err = parse(http.MaxBytesReader(w, r.Body, event.MaxBytes))
 	}
-	req, err := parse(http.MaxBytesReader(w, r.Body, event.MaxBytes))
+	if err == nil {
+		err = conn.SetReadDeadline(time.Time{}) // from here on a read only tells that the client has gone
+	}
 	if err != nil {
 		status, code := http.StatusBadRequest, "BAD_REQUEST"
 		if _, large := errors.AsType[*http.MaxBytesError](err); large {

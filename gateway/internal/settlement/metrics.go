@@ -8,6 +8,7 @@ type metrics struct {
 	outcomes *prometheus.CounterVec
 	swept    *prometheus.CounterVec
 	failures *prometheus.CounterVec
+	waiting  *prometheus.GaugeVec
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -17,8 +18,9 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "cmppgw_settlement_outcomes_total", Help: "What settled transactions did."}, []string{"outcome"}),
 		swept:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "cmppgw_settlement_swept_total", Help: "Rows that a sweep took from their waiting place."}, []string{"sweep"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "cmppgw_settlement_failures_total", Help: "Transactions that failed and are tried again."}, []string{"part"}),
+		waiting:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "cmppgw_settlement_waiting", Help: "Submits that are unknown, and receipts whose submit is not known yet."}, []string{"place"}),
 	}
-	r.MustRegister(m.apply, m.receipts, m.outcomes, m.swept, m.failures)
+	r.MustRegister(m.apply, m.receipts, m.outcomes, m.swept, m.failures, m.waiting)
 	return m
 }
 

@@ -42,9 +42,11 @@ func (r *receipt) done(now time.Time) time.Time {
 
 // settle settles all shards that have receipts, until none has.
 func (s *Settlement) settle(ctx context.Context) error {
-	// A shard without a cursor is never looked at; this one is made before its first receipt is due.
-	if _, err := s.Pool.Exec(ctx, store.SettlementCursorNew, s.Node.Number); err != nil {
-		return err
+	if !s.begun { // a shard without a cursor is never looked at
+		if _, err := s.Pool.Exec(ctx, store.SettlementCursorNew, s.Node.Number); err != nil {
+			return err
+		}
+		s.begun = true
 	}
 	for ctx.Err() == nil {
 		rows, err := s.Pool.Query(ctx, store.SettlementCursorReady)

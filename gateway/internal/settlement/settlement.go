@@ -54,13 +54,15 @@ type Settlement struct {
 	metrics *metrics
 
 	// of the settler alone
+	begun  bool          // the own shard has its cursor
 	limits map[int16]int // receipts per transaction, by shard; lower while one of them fails
 	// of the parked sweeper alone
 	alone bool // one receipt a transaction, since one of them fails
 	// of the sweeper alone
 	walk    int64           // how far the queue was looked through
 	reroute map[int32]place // how far the queues of unusable channels were
-	forgot  time.Time
+	forgot  time.Time       // when closed unknown submits were last cleared away
+	counted time.Time       // when what waits was last counted
 }
 
 // New makes a Settlement and registers its metrics.

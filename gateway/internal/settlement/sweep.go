@@ -17,11 +17,11 @@ import (
 
 const (
 	pageRows    = 1000               // rows looked at in one transaction
-	pagesMax    = 10                 // transactions of one sweep; the next sweep goes on
 	staleAfter  = 10 * time.Second   // beyond the channel's response time-out (data, table 2.2)
 	keptDays    = 9 * 24 * time.Hour // no command in the queue is about an older message
-	forgetEvery = time.Hour          // between clearings of submits closed as not sent
-	response    = 60 * time.Second   // of a channel that the settings do not name
+	countEvery  = 5 * time.Second
+	forgetEvery = time.Hour        // between clearings of submits closed as not sent
+	response    = 60 * time.Second // of a channel that the settings do not name
 )
 
 // place is a position in the queue of a channel.
@@ -33,22 +33,20 @@ type place struct {
 // sweep looks through the waiting places once.
 func (s *Settlement) sweep(ctx context.Context) error {
 	var errs []error
-	if time.Since(s.forgot) > forgetEvery {
-		if _, err := s.Pool.Exec(ctx, store.SettlementUnknownForget, s.Config.ParkMax); err != nil {
-			errs = append(errs, err)
-		}
-		s.forgot = time.Now()
+	if err := s.rounds(ctx); err != nil {
+		errs = append(errs, err)
 	}
 	for _, one := range []struct {
-		name string
-		lock int32
-		step func(context.Context, pgx.Tx, *work) (swept, error)
+		name  string
+		lock  int32
+		pages int // most transactions; the next sweep goes on
+		step  func(context.Context, pgx.Tx, *work) (swept, error)
 	}{
-		{"queue", sweepQueue, s.sweepQueue},
-		{"reroute", sweepReroute, s.sweepReroute},
-		{"overdue", sweepOverdue, s.sweepOverdue},
+		{"queue", sweepQueue, 10, s.sweepQueue},
+		{"reroute", sweepReroute, 50, s.sweepReroute},
+		{"overdue", sweepOverdue, 20, s.sweepOverdue},
 	} {
-		for range pagesMax {
+		for range one.pages {
 			more, err := s.sweepStep(context.WithoutCancel(ctx), one.name, one.lock, one.step)
 			if err != nil {
 				errs = append(errs, err)
@@ -59,6 +57,26 @@ func (s *Settlement) sweep(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// rounds does what is due now and then.
+func (s *Settlement) rounds(ctx context.Context) error {
+	if time.Since(s.counted) > countEvery {
+		var unknown, parked float64
+		if err := s.Pool.QueryRow(ctx, store.SettlementWaiting).Scan(&unknown, &parked); err != nil {
+			return err
+		}
+		s.metrics.waiting.WithLabelValues("unknown").Set(unknown)
+		s.metrics.waiting.WithLabelValues("parked").Set(parked)
+		s.counted = time.Now()
+	}
+	if time.Since(s.forgot) > forgetEvery {
+		if _, err := s.Pool.Exec(ctx, store.SettlementUnknownForget, s.Config.ParkMax); err != nil {
+			return err
+		}
+		s.forgot = time.Now()
+	}
+	return nil
 }
 
 // swept is what one transaction of a sweep did.

@@ -88,6 +88,8 @@ var (
 	SettlementUnknownForget string
 	//go:embed queries/settlement_unknown_list.sql
 	SettlementUnknownList string
+	//go:embed queries/settlement_waiting.sql
+	SettlementWaiting string
 	//go:embed queries/settlement_withdraw.sql
 	SettlementWithdraw string
 )
