@@ -13,6 +13,11 @@
 // messages = what the suppliers accepted (charged_amount, released_amount,
 // refunded_amount). Amounts are integers in 1/10,000 yuan.
 //
+// A recorded fault excuses exactly what it can have caused: a SUBMIT without an
+// answer may be stored or not, and a receipt may come again whose acknowledgement
+// was lost. Everything indeterminate must have ended in one fate (resolved), and
+// only what was on its way at a kill may have become unknown (after_kill).
+//
 // It imports simulator/{ismg,sp} and reports/result for their records, and pgx
 // for the snapshot; it starts no goroutine.
 package verify
