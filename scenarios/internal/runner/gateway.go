@@ -346,6 +346,23 @@ func ready(ctx context.Context, client *http.Client, f *gatewayFiles, c *child, 
 	return e, err
 }
 
+// durability is the settings that decide what survives, as every pool's sessions
+// have them (matches refuses pools that differ), and Redis's.
+func (e *effective) durability() map[string]string {
+	out := maps.Clone(e.Redis)
+	if out == nil {
+		out = map[string]string{}
+	}
+	for _, d := range e.Postgres {
+		for name, v := range d {
+			if name != "clock" {
+				out[name] = v
+			}
+		}
+	}
+	return out
+}
+
 // matches compares the settings the gateway really runs with to the scenario;
 // waitsFor is what may still come (links that log in).
 func (e *effective) matches(s *spec.Scenario) (waitsFor string, err error) {

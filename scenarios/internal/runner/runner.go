@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -543,6 +544,7 @@ func (r *run) readBack(ctx context.Context) error {
 	}
 	env := &r.report.Environment
 	env.Settings = flatten(e.Config)
+	maps.Copy(env.Durability, e.durability()) // as the gateway's own sessions see it
 	if e.SHA256 != env.Gateway.SHA256 {
 		return unfit("the gateway that answers has SHA-256 %s, the program has %s", e.SHA256, env.Gateway.SHA256)
 	}
@@ -615,6 +617,10 @@ func (r *run) observe(ctx context.Context) error {
 	}
 	if len(r.s.Faults) > 0 {
 		r.sampler.look = r.unknowns.look
+	}
+	// What the schema cost is not the load's; without the extension there is nothing to forget.
+	if _, err := r.conn.Exec(ctx, "SELECT pg_stat_statements_reset(0, (SELECT oid FROM pg_database WHERE datname = current_database()), 0)"); err != nil {
+		r.Log.Debug("statement figures include the schema", slog.Any("error", err))
 	}
 	if r.base, err = r.sampler.count(ctx, r.conn); err != nil {
 		return unfit("%w", err)
