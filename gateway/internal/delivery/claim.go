@@ -58,8 +58,9 @@ func (d *Delivery) claims(ctx context.Context) {
 			if err == nil {
 				err = d.claim(ctx, func(*queue, int, int) bool { return true })
 			}
-		} else {
-			next, err = d.claimMore(ctx, now)
+		}
+		for more := true; more && err == nil && ctx.Err() == nil; {
+			more, next, err = d.claimMore(ctx, time.Now())
 		}
 		if failed := err != nil && ctx.Err() == nil; failed != failing {
 			failing = failed
@@ -151,27 +152,28 @@ func (d *Delivery) claimAgain(t time.Time) {
 }
 
 // claimMore claims for applications that had more rows than room, once half of their window is free or Merge has passed.
-// next is when the latter will be; zero when nothing has room.
-func (d *Delivery) claimMore(ctx context.Context, now time.Time) (next time.Time, err error) {
+// claimed says that it did so for some; next is when Merge will have passed for others, zero when nothing has room.
+func (d *Delivery) claimMore(ctx context.Context, now time.Time) (claimed bool, next time.Time, err error) {
 	some := false
 	for _, q := range d.apps {
 		some = some || q.more
 	}
 	if !some {
-		return time.Time{}, nil
+		return false, time.Time{}, nil
 	}
 	err = d.claim(ctx, func(q *queue, free, window int) bool {
 		switch at := q.claimed.Add(max(d.Config.Merge, heldWait)); {
 		case !q.more || free == 0:
 			return false
 		case 2*free >= window || !now.Before(at):
+			claimed = true
 			return true
 		default:
 			next = earliest(next, at)
 			return false
 		}
 	})
-	return next, err
+	return claimed, next, err
 }
 
 // share is one application's part of a claim.

@@ -73,7 +73,7 @@ func TestUplink(t *testing.T) {
 	eventually(t, "row gone", func() bool { return b.rows(t, 1) == 0 })
 }
 
-func (b *bench) lease(t testing.TB) *store.Node {
+func (b *bench) lease(t *testing.T) *store.Node {
 	t.Helper()
 	n, err := store.LeaseNode(t.Context(), b.Pool, config.Node{Lease: time.Minute}, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -117,7 +117,7 @@ func TestReceiptWaitsForItsSubmitResp(t *testing.T) {
 }
 
 // receiptHeld is a receipt whose SUBMIT_RESP is not written.
-func (p *process) receiptHeld(t testing.TB, app int32) int64 {
+func (p *process) receiptHeld(t *testing.T, app int32) int64 {
 	t.Helper()
 	id, err := p.node.IDs.Next(t.Context())
 	if err != nil {
@@ -231,8 +231,7 @@ func TestLateAnswerCounts(t *testing.T) {
 			b.cfg.AckTimeout = 100 * time.Millisecond
 			p := b.boot(t)
 			late := make(chan deliver, 9)
-			var c *customer
-			c = p.connectWith(t, 1, cmpp.V30, session.Config{Window: 8, ResponseTimeout: slow, IdleInterval: time.Minute}, func(d deliver) (uint32, bool) {
+			c := p.connectWith(t, 1, cmpp.V30, session.Config{Window: 8, ResponseTimeout: slow, IdleInterval: time.Minute}, func(d deliver) (uint32, bool) {
 				late <- d
 				return 0, false
 			})
@@ -281,14 +280,35 @@ func TestSilentCustomerTakesOnlyItsOwnSlots(t *testing.T) {
 	}
 }
 
-// many inserts n receipts.
-func (b *bench) many(t testing.TB, p *process, app int32, n int) {
-	t.Helper()
-	ids, err := p.node.IDs.Take(t.Context(), n)
-	if err != nil {
-		t.Fatal(err)
+// More free slots than one claim takes are filled by several, without waiting for anything.
+func TestClaimsFollowEachOther(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.cfg.DeliverWindow, b.cfg.Sweep = 250, time.Minute
+	p := b.boot(t)
+	links := make([]*customer, 6)
+	for i := range links {
+		links[i] = p.connect(t, 1, cmpp.V30, silence)
 	}
-	b.exec(t, `INSERT INTO delivery (id, pos, message_id, msg_id, accept_session, accepted_at, done_at, app_id, kind, accept_node, stat, dest, src)
+	b.many(t, p, 1, 1400)
+	p.nudge()
+	eventually(t, "all in flight", func() bool {
+		n := 0
+		for _, c := range links {
+			n += len(c.delivers)
+		}
+		return n == 1400
+	})
+}
+
+// many inserts n receipts.
+func (b *bench) many(tb testing.TB, p *process, app int32, n int) {
+	tb.Helper()
+	ids, err := p.node.IDs.Take(tb.Context(), n)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	b.exec(tb, `INSERT INTO delivery (id, pos, message_id, msg_id, accept_session, accepted_at, done_at, app_id, kind, accept_node, stat, dest, src)
 		SELECT i, i, 1, i / 3, 1, now(), now(), $2, 1, $3, 'DELIVRD', '13800000001', '106912' FROM unnest($1::bigint[]) i`, ids, app, p.node.Number)
 }
 
@@ -453,7 +473,7 @@ func TestWhatDoesNotFitIsBuried(t *testing.T) {
 func TestAcknowledgementSurvivesAnOutage(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	cfg := b.Pool.Config()
+	cfg := b.Config()
 	cfg.ConnConfig.RuntimeParams["lock_timeout"] = "50"
 	impatient, err := pgxpool.NewWithConfig(t.Context(), cfg)
 	if err != nil {
@@ -475,6 +495,7 @@ func TestAcknowledgementSurvivesAnOutage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = tx.Rollback(context.Background()) }) // also when the test fails: others wait for the lock
 	if _, err := tx.Exec(t.Context(), "LOCK TABLE delivery IN ACCESS EXCLUSIVE MODE"); err != nil {
 		t.Fatal(err)
 	}

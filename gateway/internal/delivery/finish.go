@@ -37,8 +37,8 @@ func (o *outcomes) release(f *flight, wait time.Duration) {
 }
 
 const (
-	retryMin = time.Second
-	retryMax = time.Minute
+	retryFirst = time.Second
+	retryMost  = time.Minute
 )
 
 // retry is for later, or for never when the budget is spent.
@@ -47,9 +47,9 @@ func (o *outcomes) retry(f *flight, why string) {
 		o.dead(f, why+" after the last try")
 		return
 	}
-	wait := retryMax
+	wait := retryMost
 	if n := f.Attempts - 1; n < 6 {
-		wait = min(retryMin<<max(n, 0), retryMax)
+		wait = min(retryFirst<<max(n, 0), retryMost)
 	}
 	o.backs = append(o.backs, back{f.ID, f.claim, 0, wait})
 }

@@ -158,7 +158,6 @@ type customer struct {
 	t        testing.TB
 	server   *session.Session
 	delivers chan deliver
-	mute     chan struct{} // closed: answers nothing any more
 	link     *session.Session
 	end      func()
 }
@@ -230,7 +229,7 @@ func (p *process) connectWith(t testing.TB, app int32, v cmpp.Version, cfg sessi
 	}
 	c.server = <-accepted
 	running.Go(func() {
-		_ = c.link.Run(ctx, handler{func(s *session.Session, hd cmpp.Header, q cmpp.PDU) {
+		_ = c.link.Run(ctx, handler{func(_ *session.Session, hd cmpp.Header, q cmpp.PDU) {
 			d := deliver{hd.Sequence, q.(*cmpp.Deliver)}
 			c.delivers <- d
 			if result, ok := answer(d); ok {

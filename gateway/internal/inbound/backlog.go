@@ -15,7 +15,8 @@ import (
 
 const backlogEvery = time.Second
 
-// backlog is an estimate of how many inbox rows each application has: counted once a second, up to a bit above the limit.
+// backlog is an estimate of how many inbox rows each application has: counted once a second, no further than it takes to
+// find out who is at the limit.
 type backlog struct {
 	pool *pgxpool.Pool
 	log  *slog.Logger
@@ -39,8 +40,8 @@ func (b *backlog) most() int {
 	return n
 }
 
-// run counts for the enterprises that live gives. Without PostgreSQL the last counts stay.
-func (b *backlog) run(ctx context.Context, live func() []int32) {
+// run counts for the enterprises that live gives, with the number of their applications. Without PostgreSQL the last counts stay.
+func (b *backlog) run(ctx context.Context, live func() map[int32]int) {
 	tick := time.NewTicker(backlogEvery)
 	defer tick.Stop()
 	failing := false
@@ -58,10 +59,15 @@ func (b *backlog) run(ctx context.Context, live func() []int32) {
 	}
 }
 
-func (b *backlog) count(ctx context.Context, enterprises []int32) error {
+func (b *backlog) count(ctx context.Context, live map[int32]int) error {
 	counts := make(map[int32]int)
-	if len(enterprises) > 0 {
-		rows, err := b.pool.Query(ctx, store.InboundBacklog, enterprises, 2*b.max)
+	if len(live) > 0 {
+		var enterprises []int32
+		var limits []int64
+		for id, apps := range live {
+			enterprises, limits = append(enterprises, id), append(limits, int64(apps)*int64(b.max))
+		}
+		rows, err := b.pool.Query(ctx, store.InboundBacklog, enterprises, limits)
 		if err != nil {
 			return fmt.Errorf("count inbox rows: %w", err)
 		}

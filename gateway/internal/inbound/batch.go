@@ -37,10 +37,10 @@ func (r *request) receipts() int {
 }
 
 const (
-	attemptMin = time.Second // one try of a transaction
-	attemptMax = 10 * time.Second
-	repeatMin  = 20 * time.Millisecond
-	repeatMax  = time.Second
+	attemptLeast = time.Second // one try of a transaction
+	attemptMost  = 10 * time.Second
+	repeatFirst  = 20 * time.Millisecond
+	repeatMost   = time.Second
 )
 
 // batcher commits requests, batch after batch.
@@ -217,7 +217,7 @@ func (b *batcher) attempt(ctx context.Context, batch []*request) (context.Contex
 		}
 	}
 	left := time.Until(first.Add(b.cfg.CommitDeadline))
-	return context.WithTimeout(ctx, min(attemptMax, max(left, attemptMin)))
+	return context.WithTimeout(ctx, min(attemptMost, max(left, attemptLeast)))
 }
 
 // halve finds the row that fails a batch for good and refuses that one alone.
@@ -234,7 +234,7 @@ func (b *batcher) halve(ctx context.Context, batch []*request, cause error, offe
 
 // settle offers a batch, of which any part may be stored, until PostgreSQL answers.
 func (b *batcher) settle(ctx context.Context, batch []*request) {
-	pause := repeatMin
+	pause := repeatFirst
 	for {
 		var late []*request
 		late, batch = b.overdue(batch)
@@ -257,7 +257,7 @@ func (b *batcher) settle(ctx context.Context, batch []*request) {
 		case err == nil:
 		case store.IsTransient(err):
 			wait(ctx, pause)
-			pause = min(2*pause, repeatMax)
+			pause = min(2*pause, repeatMost)
 		default:
 			b.halve(ctx, batch, err, b.settle)
 			return

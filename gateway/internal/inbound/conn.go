@@ -56,12 +56,12 @@ const cancelFailed = 1
 
 // OnBadRequest implements session.Handler.
 func (c *conn) OnBadRequest(s *session.Session, hd cmpp.Header, err *cmpp.DecodeError) {
-	switch hd.Command {
-	case cmpp.CmdSubmit:
+	switch {
+	case hd.Command == cmpp.CmdSubmit:
 		c.refuse(s, hd.Sequence, refusal{err.Result, err.Error()})
-	case cmpp.CmdQuery:
+	case hd.Command == cmpp.CmdQuery:
 		c.reply(s, hd.Sequence, &cmpp.QueryResp{})
-	case cmpp.CmdCancel:
+	case hd.Command == cmpp.CmdCancel:
 		c.reply(s, hd.Sequence, &cmpp.CancelResp{SuccessID: cancelFailed})
 	}
 }
@@ -118,11 +118,11 @@ func (c *conn) digest(p *cmpp.Submit) uint64 {
 	h := &c.hash
 	h.Reset()
 	word := func(s string) {
-		h.WriteString(s) //nolint:errcheck // documented to never fail
-		h.WriteByte(0)   //nolint:errcheck // same
+		_, _ = h.WriteString(s) // documented to never fail, as the others below
+		_ = h.WriteByte(0)
 	}
 	for _, b := range [...]byte{p.PkTotal, p.PkNumber, p.RegisteredDelivery, p.TPUDHI, p.MsgFmt} {
-		h.WriteByte(b) //nolint:errcheck // same
+		_ = h.WriteByte(b)
 	}
 	word(p.ServiceID)
 	word(p.SrcID)
@@ -130,7 +130,7 @@ func (c *conn) digest(p *cmpp.Submit) uint64 {
 	for _, d := range p.DestTerminalID {
 		word(d)
 	}
-	h.Write(p.MsgContent) //nolint:errcheck // same
+	_, _ = h.Write(p.MsgContent)
 	return h.Sum64() | 1
 }
 
@@ -189,15 +189,16 @@ func (c *conn) answer(r *request, result uint32) {
 
 func (c *conn) refuse(s *session.Session, seq uint32, why refusal) {
 	c.server.metrics.results.WithLabelValues(code(why.result)).Inc()
-	level := slog.LevelDebug
+	bit := uint32(1) << min(why.result, 31)
 	c.mu.Lock()
-	if bit := uint32(1) << min(why.result, 31); c.logged&bit == 0 {
-		c.logged |= bit
-		level = slog.LevelInfo
-	}
+	first := c.logged&bit == 0
+	c.logged |= bit
 	c.mu.Unlock()
-	c.log.Log(context.Background(), level, "SUBMIT refused, further ones with this result are logged at debug level only",
-		slog.Uint64("result", uint64(why.result)), slog.String("cause", why.cause), slog.Uint64("sequence", uint64(seq)))
+	write := c.log.Debug
+	if first { // one line for each result of a connection: customers can cause any number of them
+		write = c.log.Info
+	}
+	write("SUBMIT refused", slog.Uint64("result", uint64(why.result)), slog.String("cause", why.cause), slog.Uint64("sequence", uint64(seq)))
 	c.reply(s, seq, &cmpp.SubmitResp{Result: why.result})
 }
 

@@ -54,7 +54,6 @@ func (n *nudges) Publish(topic string) {
 type logs struct {
 	mu   sync.Mutex
 	text strings.Builder
-	t    testing.TB
 }
 
 func (l *logs) Write(p []byte) (int, error) {
@@ -83,56 +82,58 @@ type bench struct {
 	stop   func()
 }
 
-func setup(t testing.TB) *bench { return setupAt(t, testenv.DB(t)) }
+func setup(tb testing.TB) *bench {
+	tb.Helper()
+	return setupAt(tb, testenv.DB(tb))
+}
 
-func setupAt(t testing.TB, url string) *bench {
-	t.Helper()
+func setupAt(tb testing.TB, url string) *bench {
+	tb.Helper()
 	b := &bench{url: url, cfg: config.Default().Inbound, wake: nudges{n: map[string]int{}}}
-	b.log.t = t
 	b.cfg.Listen = "127.0.0.1:0"
-	b.Pool = newPool(t, url)
-	b.exec(t, settingsSQL)
+	b.Pool = newPool(tb, url)
+	b.exec(tb, settingsSQL)
 	var err error
-	if b.node, err = store.LeaseNode(t.Context(), b.Pool, config.Node{GatewayCode: 1000, Lease: time.Minute}, slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
+	if b.node, err = store.LeaseNode(tb.Context(), b.Pool, config.Node{GatewayCode: 1000, Lease: time.Minute}, slog.New(slog.DiscardHandler)); err != nil {
+		tb.Fatal(err)
 	}
 	b.watch = settings.NewWatcher(b.Pool, time.Hour, slog.New(slog.DiscardHandler))
-	b.refresh(t)
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Log(b.log.String())
+	b.refresh(tb)
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			tb.Log(b.log.String())
 		}
 	})
 	return b
 }
 
-func newPool(t testing.TB, url string) *pgxpool.Pool {
-	t.Helper()
-	pool, err := pgxpool.New(t.Context(), url)
+func newPool(tb testing.TB, url string) *pgxpool.Pool {
+	tb.Helper()
+	pool, err := pgxpool.New(tb.Context(), url)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(pool.Close)
+	tb.Cleanup(pool.Close)
 	return pool
 }
 
-func (b *bench) refresh(t testing.TB) {
-	t.Helper()
-	if err := b.watch.Refresh(t.Context()); err != nil {
-		t.Fatal(err)
+func (b *bench) refresh(tb testing.TB) {
+	tb.Helper()
+	if err := b.watch.Refresh(tb.Context()); err != nil {
+		tb.Fatal(err)
 	}
 }
 
 // start runs the server until the test ends or stop is called.
-func (b *bench) start(t testing.TB) {
-	t.Helper()
+func (b *bench) start(tb testing.TB) {
+	tb.Helper()
 	var err error
-	b.server, err = inbound.New(t.Context(), inbound.Options{
-		Config: b.cfg, DeliverWindow: 16, Pool: newPool(t, b.url), Node: b.node, Settings: b.watch, Wake: &b.wake,
+	b.server, err = inbound.New(tb.Context(), inbound.Options{
+		Config: b.cfg, DeliverWindow: 16, Pool: newPool(tb, b.url), Node: b.node, Settings: b.watch, Wake: &b.wake,
 		Log: slog.New(slog.NewTextHandler(&b.log, nil)), Registry: prometheus.NewRegistry(),
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -140,49 +141,49 @@ func (b *bench) start(t testing.TB) {
 	b.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
-	t.Cleanup(func() { b.stop() })
+	tb.Cleanup(func() { b.stop() })
 }
 
-func (b *bench) exec(t testing.TB, sql string, args ...any) {
-	t.Helper()
-	if _, err := b.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatalf("%s: %v", sql, err)
+func (b *bench) exec(tb testing.TB, sql string, args ...any) {
+	tb.Helper()
+	if _, err := b.Exec(tb.Context(), sql, args...); err != nil {
+		tb.Fatalf("%s: %v", sql, err)
 	}
 }
 
-func (b *bench) count(t testing.TB, sql string, args ...any) (n int) {
-	t.Helper()
-	if err := b.QueryRow(t.Context(), sql, args...).Scan(&n); err != nil {
-		t.Fatalf("%s: %v", sql, err)
+func (b *bench) count(tb testing.TB, sql string, args ...any) (n int) {
+	tb.Helper()
+	if err := b.QueryRow(tb.Context(), sql, args...).Scan(&n); err != nil {
+		tb.Fatalf("%s: %v", sql, err)
 	}
 	return n
 }
 
 // lock keeps inserts into the inbox waiting until unlock.
-func (b *bench) lock(t testing.TB) (unlock func()) {
-	t.Helper()
-	tx, err := b.Begin(t.Context())
+func (b *bench) lock(tb testing.TB) (unlock func()) {
+	tb.Helper()
+	tx, err := b.Begin(tb.Context())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	if _, err := tx.Exec(t.Context(), "LOCK TABLE inbox IN EXCLUSIVE MODE"); err != nil {
-		t.Fatal(err)
+	if _, err := tx.Exec(tb.Context(), "LOCK TABLE inbox IN EXCLUSIVE MODE"); err != nil {
+		tb.Fatal(err)
 	}
 	unlock = sync.OnceFunc(func() { _ = tx.Rollback(context.Background()) })
-	t.Cleanup(unlock)
+	tb.Cleanup(unlock)
 	return unlock
 }
 
 // eventually waits for a condition that nothing announces.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
+func eventually(tb testing.TB, what string, ok func() bool) {
+	tb.Helper()
 	limit := time.Now().Add(20 * time.Second)
 	for !ok() {
 		if time.Now().After(limit) {
-			t.Fatalf("not within 20 s: %s", what)
+			tb.Fatalf("not within 20 s: %s", what)
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
@@ -198,17 +199,17 @@ type client struct {
 }
 
 // dial opens a connection that has not logged in.
-func (b *bench) dial(t testing.TB) *client {
-	t.Helper()
-	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", b.server.Addr().String())
+func (b *bench) dial(tb testing.TB) *client {
+	tb.Helper()
+	conn, err := new(net.Dialer).DialContext(tb.Context(), "tcp", b.server.Addr().String())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() })
+	tb.Cleanup(func() { _ = conn.Close() })
 	if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	return &client{t: t, conn: conn, in: cmpp.NewReader(conn, cmpp.MaxFrame), v: cmpp.V30}
+	return &client{t: tb, conn: conn, in: cmpp.NewReader(conn, cmpp.MaxFrame), v: cmpp.V30}
 }
 
 // login connects as sp_id and returns the status.
@@ -227,15 +228,16 @@ func (c *client) login(spID, secret string, v cmpp.Version) uint32 {
 }
 
 // customer is a connection of application 11.
-func (b *bench) customer(t testing.TB, v cmpp.Version) *client {
-	return b.customerOf(t, "100001", "secret", v)
+func (b *bench) customer(tb testing.TB, v cmpp.Version) *client {
+	tb.Helper()
+	return b.customerOf(tb, "100001", "secret", v)
 }
 
-func (b *bench) customerOf(t testing.TB, spID, secret string, v cmpp.Version) *client {
-	t.Helper()
-	c := b.dial(t)
+func (b *bench) customerOf(tb testing.TB, spID, secret string, v cmpp.Version) *client {
+	tb.Helper()
+	c := b.dial(tb)
 	if status := c.login(spID, secret, v); status != 0 {
-		t.Fatalf("login refused with status %d", status)
+		tb.Fatalf("login refused with status %d", status)
 	}
 	return c
 }

@@ -74,22 +74,24 @@ func TestWhatIsNoLogin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, octets := range map[string][]byte{
+	var all []*client
+	for _, octets := range map[string][]byte{
 		"HTTP": []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), "TLS": {22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3}, "AMQP": []byte("AMQP\x00\x00\x09\x01"),
 		"length 0": make([]byte, 12), "SUBMIT": submit, "half a frame": {0, 0, 0, 39, 0, 0}, "silence": nil,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := b.dial(t)
-			c.raw(octets)
-			c.closed()
-		})
+		c := b.dial(t)
+		c.raw(octets)
+		all = append(all, c)
 	}
-	t.Cleanup(func() {
-		if n := b.count(t, "SELECT count(*) FROM inbox"); n != 0 {
-			t.Errorf("%d rows from connections that never logged in", n)
-		}
-	})
+	for _, c := range all {
+		c.closed()
+	}
+	if n := b.count(t, "SELECT count(*) FROM inbox"); n != 0 {
+		t.Errorf("%d rows from connections that never logged in", n)
+	}
+	if n := strings.Count(b.log.String(), "without a login"); n == 0 || n == len(all) {
+		t.Errorf("%d lines in the log for %d connections at once, want one a second", n, len(all))
+	}
 }
 
 func TestConnectionLimits(t *testing.T) {

@@ -105,23 +105,23 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 const (
-	acceptPauseMin = 5 * time.Millisecond
-	acceptPauseMax = time.Second
+	acceptPause     = 5 * time.Millisecond
+	acceptPauseMost = time.Second
 )
 
 // accept takes connections until ctx is done.
 func (s *Server) accept(ctx, work context.Context, serving *sync.WaitGroup) error {
 	stop := context.AfterFunc(ctx, func() {
-		_ = s.listener.Close() //nolint:errcheck // it ends the Accept below, nothing else can be done with it
+		_ = s.listener.Close() // it ends the Accept below, nothing else can be done with it
 	})
 	defer stop()
-	pause := acceptPauseMin
+	pause := acceptPause
 	for {
 		nc, err := s.listener.Accept()
 		switch {
 		case ctx.Err() != nil:
 			if err == nil {
-				_ = nc.Close() //nolint:errcheck // never served
+				_ = nc.Close() // never served
 			}
 			return nil
 		case errors.Is(err, net.ErrClosed):
@@ -129,14 +129,14 @@ func (s *Server) accept(ctx, work context.Context, serving *sync.WaitGroup) erro
 		case err != nil: // out of descriptors, or gone before we took it
 			s.Log.Error("connection not accepted", slog.Any("error", err))
 			wait(ctx, pause)
-			pause = min(2*pause, acceptPauseMax)
+			pause = min(2*pause, acceptPauseMost)
 			continue
 		}
-		pause = acceptPauseMin
+		pause = acceptPause
 		if !s.arrive() {
 			s.metrics.unwelcome.Inc()
 			s.quiet.log(ctx, s.Log, "connection closed: too many that have not logged in", slog.String("remote", nc.RemoteAddr().String()))
-			_ = nc.Close() //nolint:errcheck // refused
+			_ = nc.Close() // refused
 			continue
 		}
 		serving.Go(func() { s.serve(ctx, work, nc) })
@@ -255,19 +255,20 @@ func (s *Server) recheck(c *conn, as login) {
 	}
 }
 
-// enterprises are those with live connections.
-func (s *Server) enterprises() []int32 {
+// enterprises are those with live connections, and how many applications each has.
+func (s *Server) enterprises() map[int32]int {
+	live := make(map[int32]int)
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	seen := make(map[int32]bool, len(s.conns))
-	list := make([]int32, 0, len(s.conns))
 	for c := range s.conns {
-		if !seen[c.enterprise] {
-			seen[c.enterprise] = true
-			list = append(list, c.enterprise)
+		live[c.enterprise] = 0
+	}
+	s.mu.Unlock()
+	for _, app := range s.Settings.Current().Applications {
+		if _, ok := live[app.EnterpriseID]; ok {
+			live[app.EnterpriseID]++
 		}
 	}
-	return list
+	return live
 }
 
 // quiet logs at most one line a second: whatever scans the port must not fill the log.

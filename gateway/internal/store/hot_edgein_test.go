@@ -7,7 +7,7 @@ var (
 	_ = isHot("inbound compare", store.InboundCompare, `'{1,2}'`, "inbox.id")
 	_ = isHot("inbound processed", store.InboundProcessed, `'{13800000001}', '{1}', now()`, "message.phone")
 	_ = isHot("inbound remove", store.InboundRemove, `'{1,2}'`, "inbox.id")
-	_ = isHot("inbound backlog", store.InboundBacklog, `'{1,2}', 10`, "inbox.enterprise_id")
+	_ = isHot("inbound backlog", store.InboundBacklog, `'{1,2}', '{10,10}'`, "inbox.enterprise_id")
 	_ = isHot("delivery claim", store.DeliveryClaim, `'{1,2}', 7, '{0,0}', 1, '30 s', '{10,10}', '60 s'`, "delivery.app_id", "delivery.id", "node_lease.node")
 	_ = isHot("delivery ack", store.DeliveryAck, `'{1,2}'`, "delivery.id")
 	_ = isHot("delivery back", store.DeliveryBack, `'{1,2}', '{7,7}', '{1,0}', '{0,1000}'`, "delivery.id")
