@@ -82,3 +82,17 @@ func TestPostgresCrash(t *testing.T) { //nolint:paralleltest // see struck
 		t.Errorf("%d SUBMITs were never answered though the gateway lived", missing)
 	}
 }
+
+// A fault that meets next to nothing on its way proves nothing: no verdict on the
+// gateway.
+func TestKillThatMeetsNothing(t *testing.T) { //nolint:paralleltest // see struck
+	o := execute(t, "", "run", "fault-gateway-kill", "--set", "phases.0.hold=1s", "--set", "phases.1.hold=4s", "--set", "faults.0.at=3s",
+		"--set", "behaviour.submit_rtt.value=1ms")
+	r := load(t, o.dir).Report
+	if o.code != result.VerdictEnvironment.ExitCode() || r.Verdict != result.VerdictEnvironment || !strings.Contains(r.Reason, "50 are needed") {
+		t.Errorf("exit %d, %s: %s", o.code, r.Verdict, r.Reason)
+	}
+	if len(r.Faults) != 1 || !r.Faults[0].Injected || r.Faults[0].Outstanding >= 50 {
+		t.Errorf("faults %+v", r.Faults)
+	}
+}

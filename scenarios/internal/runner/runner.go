@@ -688,7 +688,7 @@ func (r *run) phases(ctx context.Context, cancel context.CancelCauseFunc) error 
 			return err
 		}
 		end := r.starts[i] + int64(p.Hold)
-		if last := i == len(r.plan.Phases)-1; last || p.Measure && !r.plan.Phases[i+1].Measure {
+		if last := i == len(r.plan.Phases)-1; last || len(r.s.Faults) == 0 && p.Measure && !r.plan.Phases[i+1].Measure {
 			if err := r.wait(ctx, end); err != nil || last {
 				return err // after the last phase everything is counted anyway
 			}

@@ -42,9 +42,8 @@ func (d *decoder) injections(n *yaml.Node, path string, s *Scenario) {
 	})
 }
 
-// schedule checks the faults against the phases: each within one phase, so that
-// its window is part of a step and no step is measured from within an outage, and
-// one after another.
+// schedule checks the faults against the phases: each within one phase, one after
+// another, and not before the counters were read for what is measured.
 func (d *decoder) schedule(n *yaml.Node, path string, s *Scenario) {
 	last := time.Duration(0)
 	for i, x := range s.Faults {
@@ -56,10 +55,30 @@ func (d *decoder) schedule(n *yaml.Node, path string, s *Scenario) {
 			d.fault(node, at, "%s is before the end of the fault above, %s", x.At, last)
 		}
 		last = x.At + x.Down
+		if first := s.measured() + settle; x.At < first {
+			d.fault(node, at, "%s is before %s: measuring must have begun, and the load be steady", x.At, first)
+			continue
+		}
 		if !s.within(x.At, last) {
 			d.fault(node, at, "%s…%s does not lie inside a phase; the phases end at %s", x.At, last, s.ends())
 		}
 	}
+}
+
+// settle is how long after the start of the first measured phase a fault may strike.
+const settle = time.Second
+
+// measured is the start of the first measured phase; that of the load when there
+// is none.
+func (s *Scenario) measured() time.Duration {
+	start := time.Duration(0)
+	for _, p := range s.Phases {
+		if p.Measure {
+			return start
+		}
+		start += p.Hold
+	}
+	return 0
 }
 
 // within says whether a phase spans from … to.

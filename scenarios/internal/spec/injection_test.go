@@ -18,11 +18,11 @@ func scheduled(schedule string) string {
 
 func TestSchedule(t *testing.T) {
 	t.Parallel()
-	s, err := load(t, scheduled("[{fault: gateway-kill, at: 1s}, {fault: postgres-crash, at: 6s, down: 2s}]"))
+	s, err := load(t, scheduled("[{fault: gateway-kill, at: 6s}, {fault: postgres-crash, at: 8s, down: 2s}]"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []spec.Injection{{Fault: spec.GatewayKill, At: time.Second, Down: time.Second}, {Fault: spec.PostgresCrash, At: 6 * time.Second, Down: 2 * time.Second}}
+	want := []spec.Injection{{Fault: spec.GatewayKill, At: 6 * time.Second, Down: time.Second}, {Fault: spec.PostgresCrash, At: 8 * time.Second, Down: 2 * time.Second}}
 	if !reflect.DeepEqual(s.Faults, want) {
 		t.Errorf("read %+v", s.Faults)
 	}
@@ -30,7 +30,7 @@ func TestSchedule(t *testing.T) {
 		t.Error("needs another fault than scheduled")
 	}
 	// 10 TPS and a round trip of 14 ms leave nothing on its way.
-	if w := strings.Join(s.Warnings(), "\n"); !strings.Contains(w, "gateway-kill at 1s meets about 0 unanswered SUBMITs, 50 are needed") {
+	if w := strings.Join(s.Warnings(), "\n"); !strings.Contains(w, "gateway-kill at 6s meets about 0 unanswered SUBMITs, 50 are needed") {
 		t.Errorf("warnings:\n%s", w)
 	}
 	raw, err := s.Resolved()
@@ -55,7 +55,7 @@ func TestScheduleFaults(t *testing.T) {
 		"time without a unit": {"[{fault: gateway-kill, at: 1}]", ":16:40:", "duration with its unit"},
 		"negative":            {"[{fault: gateway-kill, at: -1s}]", ":16:40:", "is not in"},
 		"after the phases":    {"[{fault: gateway-kill, at: 15s}]", ":16:40:", "15s…16s does not lie inside a phase; the phases end at 5s, 15s"},
-		"over a boundary":     {"[{fault: gateway-kill, at: 4500ms}]", ":16:40:", "4.5s…5.5s does not lie inside a phase"},
+		"before measuring":    {"[{fault: gateway-kill, at: 5500ms}]", ":16:40:", "5.5s is before 6s: measuring must have begun"},
 		"until after the end": {"[{fault: gateway-kill, at: 14s, down: 2s}]", ":16:40:", "does not lie inside a phase"},
 		"one in another":      {"[{fault: gateway-kill, at: 6s, down: 2s}, {fault: postgres-crash, at: 7s}]", ":16:83:", "7s is before the end of the fault above, 8s"},
 		"no list":             {"{fault: gateway-kill, at: 1s}", ":16:13:", "want a list"},
