@@ -36,29 +36,29 @@ type bench struct {
 	cfg config.Delivery
 }
 
-func setup(t testing.TB) *bench {
-	t.Helper()
-	pool, err := pgxpool.New(t.Context(), testenv.DB(t))
+func setup(tb testing.TB) *bench {
+	tb.Helper()
+	pool, err := pgxpool.New(tb.Context(), testenv.DB(tb))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(pool.Close)
+	tb.Cleanup(pool.Close)
 	b := &bench{Pool: pool, cfg: config.Default().Delivery}
 	b.cfg.Sweep = 200 * time.Millisecond
 	return b
 }
 
-func (b *bench) exec(t testing.TB, sql string, args ...any) {
-	t.Helper()
-	if _, err := b.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatalf("%s: %v", sql, err)
+func (b *bench) exec(tb testing.TB, sql string, args ...any) {
+	tb.Helper()
+	if _, err := b.Exec(tb.Context(), sql, args...); err != nil {
+		tb.Fatalf("%s: %v", sql, err)
 	}
 }
 
-func (b *bench) count(t testing.TB, sql string, args ...any) (n int) {
-	t.Helper()
-	if err := b.QueryRow(t.Context(), sql, args...).Scan(&n); err != nil {
-		t.Fatalf("%s: %v", sql, err)
+func (b *bench) count(tb testing.TB, sql string, args ...any) (n int) {
+	tb.Helper()
+	if err := b.QueryRow(tb.Context(), sql, args...).Scan(&n); err != nil {
+		tb.Fatalf("%s: %v", sql, err)
 	}
 	return n
 }
@@ -98,17 +98,17 @@ type process struct {
 }
 
 // boot starts a process.
-func (b *bench) boot(t testing.TB) *process {
-	t.Helper()
-	node, err := store.LeaseNode(t.Context(), b.Pool, config.Node{Lease: time.Minute}, slog.New(slog.DiscardHandler))
+func (b *bench) boot(tb testing.TB) *process {
+	tb.Helper()
+	node, err := store.LeaseNode(tb.Context(), b.Pool, config.Node{Lease: time.Minute}, slog.New(slog.DiscardHandler))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	return b.bootAs(t, node)
+	return b.bootAs(tb, node)
 }
 
-func (b *bench) bootAs(t testing.TB, node *store.Node) *process {
-	t.Helper()
+func (b *bench) bootAs(tb testing.TB, node *store.Node) *process {
+	tb.Helper()
 	p := &process{bench: b, node: node, links: map[int32][]*session.Session{}, held: map[cmpp.MsgID]bool{}}
 	log := slog.New(slog.NewTextHandler(&p.log, nil))
 	p.bus = wake.New(nil, log)
@@ -121,10 +121,10 @@ func (b *bench) bootAs(t testing.TB, node *store.Node) *process {
 	p.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
-	t.Cleanup(func() { p.stop() })
+	tb.Cleanup(func() { p.stop() })
 	return p
 }
 
@@ -190,27 +190,27 @@ func accept(deliver) (uint32, bool) { return 0, true }
 func silence(deliver) (uint32, bool) { return 0, false }
 
 // connect logs a customer of app in.
-func (p *process) connect(t testing.TB, app int32, v cmpp.Version, answer answers) *customer {
-	t.Helper()
-	return p.connectWith(t, app, v, session.Config{Window: p.cfg.DeliverWindow}, answer)
+func (p *process) connect(tb testing.TB, app int32, v cmpp.Version, answer answers) *customer {
+	tb.Helper()
+	return p.connectWith(tb, app, v, session.Config{Window: p.cfg.DeliverWindow}, answer)
 }
 
-func (p *process) connectWith(t testing.TB, app int32, v cmpp.Version, cfg session.Config, answer answers) *customer {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+func (p *process) connectWith(tb testing.TB, app int32, v cmpp.Version, cfg session.Config, answer answers) *customer {
+	tb.Helper()
+	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	defer listener.Close()
-	ours, err := new(net.Dialer).DialContext(t.Context(), "tcp", listener.Addr().String())
+	ours, err := new(net.Dialer).DialContext(tb.Context(), "tcp", listener.Addr().String())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	theirs, err := listener.Accept()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	c := &customer{t: t, delivers: make(chan deliver, 1<<16)}
+	c := &customer{t: tb, delivers: make(chan deliver, 1<<16)}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	accepted := make(chan *session.Session, 1)
@@ -225,7 +225,7 @@ func (p *process) connectWith(t testing.TB, app int32, v cmpp.Version, cfg sessi
 	})
 	c.link, err = session.Login(ctx, ours, session.Config{}, session.Credentials{SourceAddr: "1", Secret: []byte("s"), Version: v})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	c.server = <-accepted
 	running.Go(func() {
@@ -258,7 +258,7 @@ func (p *process) connectWith(t testing.TB, app int32, v cmpp.Version, cfg sessi
 		cancel()
 		running.Wait()
 	})
-	t.Cleanup(func() { c.end() })
+	tb.Cleanup(func() { c.end() })
 	return c
 }
 
@@ -292,40 +292,41 @@ func (c *customer) quiet(d time.Duration) {
 	}
 }
 
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
+func eventually(tb testing.TB, what string, ok func() bool) {
+	tb.Helper()
 	limit := time.Now().Add(patience)
 	for !ok() {
 		if time.Now().After(limit) {
-			t.Fatalf("not within 20 s: %s", what)
+			tb.Fatalf("not within 20 s: %s", what)
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
 }
 
 // receipt inserts a receipt of app accepted by the process and returns its id.
-func (p *process) receipt(t testing.TB, app int32) int64 {
-	return p.receiptOf(t, app, p.node.Number, "1 second")
+func (p *process) receipt(tb testing.TB, app int32) int64 {
+	tb.Helper()
+	return p.receiptOf(tb, app, p.node.Number, "1 second")
 }
 
-func (p *process) receiptOf(t testing.TB, app int32, node int16, age string) int64 {
-	t.Helper()
-	id, err := p.node.IDs.Next(t.Context())
+func (p *process) receiptOf(tb testing.TB, app int32, node int16, age string) int64 {
+	tb.Helper()
+	id, err := p.node.IDs.Next(tb.Context())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	p.insert(t, id, app, node, age)
+	p.insert(tb, id, app, node, age)
 	return id
 }
 
-func (p *process) insert(t testing.TB, id int64, app int32, node int16, age string) {
-	t.Helper()
-	p.exec(t, `INSERT INTO delivery (id, pos, message_id, msg_id, accept_session, accepted_at, done_at, app_id, kind, accept_node, stat, dest, src, service)
+func (p *process) insert(tb testing.TB, id int64, app int32, node int16, age string) {
+	tb.Helper()
+	p.exec(tb, `INSERT INTO delivery (id, pos, message_id, msg_id, accept_session, accepted_at, done_at, app_id, kind, accept_node, stat, dest, src, service)
 		VALUES ($1, $1, 1, $2, 1, now() - $5::text::interval, now(), $3, 1, $4, 'DELIVRD', '13800000001', '106912', 'svc')`, id, id/3, app, node, age)
 }
 
 // rows is how many deliveries an application has.
-func (b *bench) rows(t testing.TB, app int32) int {
-	t.Helper()
-	return b.count(t, "SELECT count(*) FROM delivery WHERE app_id = $1", app)
+func (b *bench) rows(tb testing.TB, app int32) int {
+	tb.Helper()
+	return b.count(tb, "SELECT count(*) FROM delivery WHERE app_id = $1", app)
 }

@@ -56,14 +56,15 @@ const cancelFailed = 1
 
 // OnBadRequest implements session.Handler.
 func (c *conn) OnBadRequest(s *session.Session, hd cmpp.Header, err *cmpp.DecodeError) {
-	switch {
-	case hd.Command == cmpp.CmdSubmit:
+	if hd.Command == cmpp.CmdSubmit {
 		c.refuse(s, hd.Sequence, refusal{err.Result, err.Error()})
-	case hd.Command == cmpp.CmdQuery:
-		c.reply(s, hd.Sequence, &cmpp.QueryResp{})
-	case hd.Command == cmpp.CmdCancel:
-		c.reply(s, hd.Sequence, &cmpp.CancelResp{SuccessID: cancelFailed})
+		return
 	}
+	var p cmpp.PDU = &cmpp.QueryResp{}
+	if hd.Command == cmpp.CmdCancel {
+		p = &cmpp.CancelResp{SuccessID: cancelFailed}
+	}
+	c.reply(s, hd.Sequence, p)
 }
 
 // Late is a call's token that wants the answer also after the call timed out.
