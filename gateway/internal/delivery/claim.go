@@ -207,10 +207,15 @@ func (d *Delivery) claim(ctx context.Context, wanted func(q *queue, free, window
 		byApp[s.app] = s
 		apps[i], rooms[i], floors[i] = s.app, int32(s.room), s.floor
 	}
-	claim, err := d.Node.IDs.Next(ctx)
-	if err != nil {
-		return err
+	// A claim whose answer was lost may have been granted: asked for again by its id, it is granted the same rows, which
+	// would otherwise wait for the end of their lease.
+	if d.claiming == 0 {
+		var err error
+		if d.claiming, err = d.Node.IDs.Next(ctx); err != nil {
+			return err
+		}
 	}
+	claim := d.claiming
 	rows, err := d.Pool.Query(ctx, store.DeliveryClaim, apps, claim, floors, d.Node.Number, d.Config.Lease, rooms, d.Config.AcceptHold)
 	if err != nil {
 		return fmt.Errorf("claim deliveries: %w", err)
@@ -219,6 +224,7 @@ func (d *Delivery) claim(ctx context.Context, wanted func(q *queue, free, window
 	if err != nil {
 		return fmt.Errorf("claim deliveries: %w", err)
 	}
+	d.claiming = 0
 	d.metrics.claimSeconds.Observe(time.Since(start).Seconds())
 	d.metrics.claimRows.Observe(float64(len(list)))
 	slices.SortFunc(list, func(a, b *row) int { return cmp.Compare(a.ID, b.ID) })

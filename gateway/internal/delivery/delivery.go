@@ -55,6 +55,8 @@ type Delivery struct {
 
 	apps map[int32]*queue // claimer only
 	turn int32            // claimer only: the application claimed for last
+	// claimer only: the claim that is not answered; 0 = none
+	claiming int64
 
 	mu       sync.Mutex
 	flights  map[int64]*flight // by row
