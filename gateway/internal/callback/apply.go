@@ -14,6 +14,7 @@ import (
 	"cmppgateway/gateway/internal/event"
 	"cmppgateway/gateway/internal/settlement"
 	"cmppgateway/gateway/internal/store"
+	"cmppgateway/gateway/internal/wake"
 )
 
 // Error codes of events.
@@ -172,7 +173,7 @@ func (s *Server) receipts(ctx context.Context, items []item[event.Receipt]) []fa
 		rows[i] = receipt{it.event.ID, it.value}
 	}
 	faults := s.intake.write(ctx, rows)
-	s.Wake.Publish(settlement.TopicReceipts)
+	s.Wake.Publish(wake.Receipts)
 	return faults
 }
 

@@ -242,7 +242,7 @@ func (b *bench) books(tb testing.TB) {
 func TestWholeBatchAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	nudged := b.bus.Subscribe("{st}")
+	nudged := b.bus.Subscribe(wake.Receipts)
 	lost := b.dispatched(t)
 	lost.State, lost.SupplierMsgID, lost.RespAt = event.Unknown, 0, time.Time{}
 	found := lost

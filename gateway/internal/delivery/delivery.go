@@ -13,7 +13,7 @@ import (
 	"cmppgateway/gateway/internal/config"
 	"cmppgateway/gateway/internal/session"
 	"cmppgateway/gateway/internal/store"
-	"cmppgateway/gateway/internal/workflow"
+	"cmppgateway/gateway/internal/wake"
 )
 
 // Links are the live connections of this process's customers.
@@ -70,7 +70,7 @@ type again struct{ first, last time.Time }
 // New makes a Delivery, registers its metrics and subscribes to what wakes it.
 func New(o Options) *Delivery {
 	d := &Delivery{
-		Options: o, nudge: o.Wake.Subscribe(workflow.TopicDelivery), login: make(chan struct{}, 1), room: make(chan struct{}, 1),
+		Options: o, nudge: o.Wake.Subscribe(wake.Deliveries), login: make(chan struct{}, 1), room: make(chan struct{}, 1),
 		retry: make(chan struct{}, 1), done: make(chan struct{}, 1), apps: make(map[int32]*queue), flights: make(map[int64]*flight),
 	}
 	d.metrics = newMetrics(o.Registry, d)

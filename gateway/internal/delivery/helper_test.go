@@ -20,7 +20,6 @@ import (
 	"cmppgateway/gateway/internal/session"
 	"cmppgateway/gateway/internal/store"
 	"cmppgateway/gateway/internal/wake"
-	"cmppgateway/gateway/internal/workflow"
 	"cmppgateway/testenv"
 )
 
@@ -151,7 +150,7 @@ func (p *process) hold(id cmpp.MsgID, on bool) {
 	p.held[id] = on
 }
 
-func (p *process) nudge() { p.bus.Publish(workflow.TopicDelivery) }
+func (p *process) nudge() { p.bus.Publish(wake.Deliveries) }
 
 // customer is one connection and what came over it.
 type customer struct {

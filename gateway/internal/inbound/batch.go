@@ -13,7 +13,7 @@ import (
 	"cmppgateway/gateway/cmpp"
 	"cmppgateway/gateway/internal/config"
 	"cmppgateway/gateway/internal/store"
-	"cmppgateway/gateway/internal/workflow"
+	"cmppgateway/gateway/internal/wake"
 )
 
 // request is one checked SUBMIT on its way into the inbox.
@@ -295,7 +295,7 @@ func (b *batcher) accept(batch []*request) {
 	if len(batch) == 0 {
 		return
 	}
-	b.wake.Publish(workflow.TopicInbox)
+	b.wake.Publish(wake.Inbox)
 	now := time.Now()
 	for _, r := range batch {
 		r.conn.answer(r, resultOK)

@@ -36,5 +36,5 @@
 // Cancelling Run's context: the listener closes, further SUBMITs are answered with 8, the queue is committed and answered,
 // the sessions say TERMINATE and end.
 //
-// It imports cmpp, config, session, settings, sms, store and the topic names of workflow.
+// It imports cmpp, config, session, settings, sms, store and wake (topics).
 package inbound

@@ -10,7 +10,7 @@ import (
 	"cmppgateway/gateway/cmpp"
 	"cmppgateway/gateway/internal/inbound"
 	"cmppgateway/gateway/internal/session"
-	"cmppgateway/gateway/internal/workflow"
+	"cmppgateway/gateway/internal/wake"
 )
 
 func TestParseTime(t *testing.T) {
@@ -141,7 +141,7 @@ func TestRowsSayWhatTheCustomerSaid(t *testing.T) {
 	if next := c.accepted(sms()); next < id+3 {
 		t.Errorf("Msg_Id %d after a group of three from %d", next, id)
 	}
-	if n := b.wake.n[workflow.TopicInbox]; n != 2 {
+	if n := b.wake.n[wake.Inbox]; n != 2 {
 		t.Errorf("%d nudges for two commits", n)
 	}
 }

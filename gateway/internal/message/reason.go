@@ -24,9 +24,18 @@ const (
 
 var reasons = [...]struct{ word, stat string }{
 	{"", ""},
-	{"SIGNATURE", "SIGFAIL"}, {"TEMPLATE", "TPLFAIL"}, {"KEYWORD", "KEYWORD"}, {"BLACKLIST", "BLACK"}, {"RISK", "RISK"},
-	{"QUOTA", "QUOTA"}, {"BALANCE", "BALANCE"}, {"ROUTE", "NOROUTE"}, {"STATUS", "STATUS"}, {"FORMAT", "FORMAT"},
-	{"EXPIRED", "EXPIRED"}, {"SYSTEM", "SYSTEM"},
+	{"SIGNATURE", "SIGFAIL"},
+	{"TEMPLATE", "TPLFAIL"},
+	{"KEYWORD", "KEYWORD"},
+	{"BLACKLIST", "BLACK"},
+	{"RISK", "RISK"},
+	{"QUOTA", "QUOTA"},
+	{"BALANCE", "BALANCE"},
+	{"ROUTE", "NOROUTE"},
+	{"STATUS", "STATUS"},
+	{"FORMAT", "FORMAT"},
+	{"EXPIRED", "EXPIRED"},
+	{"SYSTEM", "SYSTEM"},
 }
 
 // String is the word shown to people, as in failed/ROUTE.

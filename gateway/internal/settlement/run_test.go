@@ -8,13 +8,14 @@ import (
 	"cmppgateway/gateway/internal/config"
 	"cmppgateway/gateway/internal/message"
 	"cmppgateway/gateway/internal/settlement"
+	"cmppgateway/gateway/internal/wake"
 )
 
 // Run settles by nudge and by poll, finds parked receipts and sweeps, until it is stopped.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(c *config.Config) { c.Settlement.Poll, c.Outbox.SweepEvery = time.Hour, 50*time.Millisecond })
-	nudged := b.bus.Subscribe(settlement.TopicDelivery)
+	nudged := b.bus.Subscribe(wake.Deliveries)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- b.Run(ctx) }()
@@ -33,11 +34,11 @@ func TestRun(t *testing.T) {
 	m := b.send(t, spec{})
 	b.accept(t, m, 7)
 	b.report(t, 1, 7, m.phone, delivered)
-	b.bus.Publish(settlement.TopicReceipts)
+	b.bus.Publish(wake.Receipts)
 	until("receipt", m, message.Delivered)
 	early := b.send(t, spec{})
 	b.report(t, 1, 8, early.phone, delivered)
-	b.bus.Publish(settlement.TopicReceipts)
+	b.bus.Publish(wake.Receipts)
 	for b.count(t, `SELECT count(*) FROM receipt_parked`) == 0 {
 		<-time.After(time.Millisecond)
 	}

@@ -14,12 +14,7 @@ import (
 	"cmppgateway/gateway/internal/outbox"
 	"cmppgateway/gateway/internal/settings"
 	"cmppgateway/gateway/internal/store"
-)
-
-// Topics of the wake bus.
-const (
-	TopicReceipts = "{st}" // published by callback when the log of receipts grew
-	TopicDelivery = "{dl}" // published here when there are receipts for customers
+	"cmppgateway/gateway/internal/wake"
 )
 
 // Waker is the part of the wake bus that settlement uses.
@@ -67,7 +62,7 @@ type Settlement struct {
 
 // New makes a Settlement and registers its metrics.
 func New(o Options) *Settlement {
-	return &Settlement{Options: o, nudge: o.Wake.Subscribe(TopicReceipts), metrics: newMetrics(o.Registry), limits: map[int16]int{}, reroute: map[int32]place{}}
+	return &Settlement{Options: o, nudge: o.Wake.Subscribe(wake.Receipts), metrics: newMetrics(o.Registry), limits: map[int16]int{}, reroute: map[int32]place{}}
 }
 
 // Classes of advisory locks; workflow has 7.

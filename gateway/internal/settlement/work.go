@@ -14,6 +14,7 @@ import (
 	"cmppgateway/gateway/internal/outbox"
 	"cmppgateway/gateway/internal/settings"
 	"cmppgateway/gateway/internal/store"
+	"cmppgateway/gateway/internal/wake"
 )
 
 // ErrResult marks errors that lie in a result and not in the database: it can never be applied.
@@ -267,11 +268,11 @@ type Outcome struct {
 }
 
 // Announce offers new commands to the edges and wakes the senders of receipts. Call it after COMMIT.
-func (o *Outcome) Announce(ctx context.Context, hints outbox.Hinter, wake Waker) {
+func (o *Outcome) Announce(ctx context.Context, hints outbox.Hinter, bus Waker) {
 	for channel, commands := range o.commands {
 		hints.Hint(ctx, channel, commands)
 	}
 	if o.deliveries {
-		wake.Publish(TopicDelivery)
+		bus.Publish(wake.Deliveries)
 	}
 }

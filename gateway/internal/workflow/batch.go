@@ -14,6 +14,7 @@ import (
 	"cmppgateway/gateway/internal/message"
 	"cmppgateway/gateway/internal/outbox"
 	"cmppgateway/gateway/internal/store"
+	"cmppgateway/gateway/internal/wake"
 	"cmppgateway/gateway/sms"
 )
 
@@ -271,7 +272,7 @@ func (w *Workflow) committed(ctx context.Context, b *batch) {
 		w.Hints.Hint(ctx, channel, commands)
 	}
 	if len(b.refusals.id) > 0 {
-		w.Wake.Publish(TopicDelivery)
+		w.Wake.Publish(wake.Deliveries)
 	}
 }
 

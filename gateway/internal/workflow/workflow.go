@@ -17,12 +17,7 @@ import (
 	"cmppgateway/gateway/internal/outbox"
 	"cmppgateway/gateway/internal/settings"
 	"cmppgateway/gateway/internal/store"
-)
-
-// Topics of the wake bus.
-const (
-	TopicInbox    = "{wf}" // published by inbound after a commit
-	TopicDelivery = "{dl}" // published here when refused messages left failed receipts
+	"cmppgateway/gateway/internal/wake"
 )
 
 // Waker is the part of the wake bus that workflow uses.
@@ -76,7 +71,7 @@ const (
 // New makes a Workflow and registers its metrics.
 func New(o Options) *Workflow {
 	return &Workflow{
-		Options: o, nudge: o.Wake.Subscribe(TopicInbox), more: make(chan struct{}, 1), metrics: newMetrics(o.Registry),
+		Options: o, nudge: o.Wake.Subscribe(wake.Inbox), more: make(chan struct{}, 1), metrics: newMetrics(o.Registry),
 		busy: map[int32]bool{}, floors: map[int32]*floor{},
 	}
 }

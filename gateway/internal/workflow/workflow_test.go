@@ -134,10 +134,9 @@ func (b *bench) settled(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatal("inbox not empty after 20 s")
 		}
-		b.bus.Publish(workflow.TopicInbox)
+		b.bus.Publish(wake.Inbox)
 	}
 }
-
 
 func number(i int) string { return fmt.Sprintf("1380000%04d", i) }
 
@@ -185,12 +184,12 @@ func TestRefusalsCostNothingAndAreReported(t *testing.T) {
 	b := setup(t)
 	b.exec(t, `UPDATE enterprise SET status = 2 WHERE id = 2`)
 	b.exec(t, `UPDATE account SET available = 1000 WHERE id = 3`)
-	b.submit(t, 1, 1, 0, "hi", "12")                                      // FORMAT
-	b.submit(t, 1, 2, 0, "hi", "13000000001")                             // ROUTE: unicom without a group
-	b.submit(t, 2, 3, 0, "hi", number(1))                                 // STATUS
+	b.submit(t, 1, 1, 0, "hi", "12")                                       // FORMAT
+	b.submit(t, 1, 2, 0, "hi", "13000000001")                              // ROUTE: unicom without a group
+	b.submit(t, 2, 3, 0, "hi", number(1))                                  // STATUS
 	b.submit(t, 3, 4, 0, "hi", number(1), number(2), number(3), number(4)) // BALANCE: 4 × 325 > 1000, wholly
-	b.submit(t, 3, 10, 0, "hi", number(5))                                // affordable
-	b.submit(t, 9, 11, 0, "hi", number(6))                                // STATUS: an enterprise that is gone
+	b.submit(t, 3, 10, 0, "hi", number(5))                                 // affordable
+	b.submit(t, 9, 11, 0, "hi", number(6))                                 // STATUS: an enterprise that is gone
 	b.start(t)
 	b.settled(t)
 	rows, err := b.Query(t.Context(), `SELECT m.msg_id, m.reason, m.state, m.bill, m.stat, coalesce(d.stat, '') FROM message m LEFT JOIN delivery d ON d.message_id = m.id ORDER BY m.msg_id`)
@@ -271,7 +270,7 @@ func TestTwoProcessesKeepOrderAndTakeEachRowOnce(t *testing.T) {
 	for i := range n {
 		b.submit(t, int32(i%3+1), int64(i+1), 0, "hi", number(i))
 		if i%50 == 0 {
-			b.bus.Publish(workflow.TopicInbox)
+			b.bus.Publish(wake.Inbox)
 		}
 	}
 	b.settled(t)

@@ -1,0 +1,9 @@
+package wake
+
+// Topics: who publishes after a COMMIT, and what its subscribers then look at. A channel's hints have topics of their own,
+// see outbox.Topic.
+const (
+	Inbox      = "{wf}" // inbound: rows for the workflow
+	Receipts   = "{st}" // callback: the log of receipts grew, for settlement
+	Deliveries = "{dl}" // workflow and settlement: receipts for customers
+)
