@@ -7,7 +7,6 @@ import (
 
 	"cmppgateway/gateway/internal/config"
 	"cmppgateway/gateway/internal/message"
-	"cmppgateway/gateway/internal/settlement"
 	"cmppgateway/gateway/internal/wake"
 )
 
