@@ -27,7 +27,7 @@ func Default() Config {
 			RetryMin: 50 * time.Millisecond, RetryMax: 10 * time.Second, Timeout: 10 * time.Second, IdleTimeout: 60 * time.Second,
 		},
 		Callback: Callback{
-			Listen: "127.0.0.1:8090", RequestDeadline: 8 * time.Second, StatementTimeout: 5 * time.Second, TransactionMax: 50,
+			Listen: "127.0.0.1:8090", RequestDeadline: 8 * time.Second, StatementTimeout: 5 * time.Second, TransactionMax: 100,
 			IdleTimeout: 120 * time.Second, HeaderTimeout: 125 * time.Second,
 		},
 		Settlement: Settlement{BatchMax: 256, Poll: 100 * time.Millisecond, ParkMax: 72 * time.Hour, UnknownAfter: time.Minute, ReceiptWait: 72 * time.Hour},

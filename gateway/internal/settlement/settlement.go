@@ -79,8 +79,8 @@ const (
 )
 
 const (
-	parkedEvery = 250 * time.Millisecond // the first retry of a parked receipt
-	sweepRows   = 200                    // most rows a sweep moves in one transaction
+	parkedEvery = time.Second // the first retry of a parked receipt: sooner is churn when results lag behind receipts
+	sweepRows   = 200         // most rows a sweep moves in one transaction
 	retryFirst  = 20 * time.Millisecond
 	retryLast   = time.Second
 )
