@@ -22,7 +22,7 @@ build: ## build the five programs into bin/
 	go build -o bin/ $(PROGRAMS)
 
 test: setup ## every test against real PostgreSQL and Redis, under 10 minutes
-	go test -timeout 9m ./...
+	go test -count=1 -timeout 9m ./...
 
 test-full: build lint race ## everything: build, lint and all tests under the race detector
 

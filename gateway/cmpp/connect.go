@@ -23,7 +23,7 @@ func (p *Connect) Append(dst []byte, _ Version, seq uint32) ([]byte, error) {
 
 // Decode implements [PDU].
 func (p *Connect) Decode(body []byte, _ Version) error {
-	d := decoder{cmd: CmdConnect, body: body}
+	d := decoder{cmd: CmdConnect, body: body, span: len(body)}
 	p.SourceAddr = d.str("Source_Addr", 6)
 	p.AuthenticatorSource = d.digest("AuthenticatorSource")
 	p.Version = Version(d.u8("Version"))

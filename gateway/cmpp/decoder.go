@@ -9,13 +9,14 @@ import (
 // decoder reads fields from the front of a body. The first error sticks: later reads return zero values, so a Decode
 // method reads like the table in the specification and looks at the error once.
 //
-// The first text field copies the whole body once and every text is a part of that copy: one allocation a message, and no
-// bookkeeping per field. Content is not text and aliases the body.
+// The first text field copies the body up to span once, and every text is a part of that copy: one allocation a message,
+// and no bookkeeping per field. Content is not text and aliases the body.
 type decoder struct {
 	cmd  Command
 	body []byte
 	off  int
-	text string // the body as it was when the first text was read
+	span int    // octets worth copying when the first text is read: up to the last text there is
+	text string // copy of the body's beginning
 	err  *DecodeError
 }
 
@@ -102,8 +103,8 @@ func (d *decoder) str(field string, n int) string {
 	if n == 0 || d.body[from] == 0 {
 		return ""
 	}
-	if d.text == "" {
-		d.text = string(d.body)
+	if len(d.text) < d.off {
+		d.text = string(d.body[:max(d.span, d.off)])
 	}
 	return clean(d.text[from:d.off])
 }

@@ -40,7 +40,7 @@ func (p *Deliver) Append(dst []byte, v Version, seq uint32) ([]byte, error) {
 
 // Decode implements [PDU]. LinkID may be short or missing in the frame.
 func (p *Deliver) Decode(body []byte, v Version) error {
-	d := decoder{cmd: CmdDeliver, body: body}
+	d := decoder{cmd: CmdDeliver, body: body, span: len(body)}
 	p.MsgID = d.msgID()
 	p.DestID = d.str("Dest_Id", 21)
 	p.ServiceID = d.str("Service_Id", 10)

@@ -23,7 +23,7 @@ func (p *Query) Append(dst []byte, _ Version, seq uint32) ([]byte, error) {
 
 // Decode implements [PDU]. Reserve may be short or missing in the frame.
 func (p *Query) Decode(body []byte, _ Version) error {
-	d := decoder{cmd: CmdQuery, body: body}
+	d := decoder{cmd: CmdQuery, body: body, span: len(body)}
 	p.Time = d.str("Time", 8)
 	p.QueryType = d.u8("Query_Type")
 	p.QueryCode = d.str("Query_Code", 10)

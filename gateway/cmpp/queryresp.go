@@ -37,7 +37,7 @@ func (p *QueryResp) Append(dst []byte, _ Version, seq uint32) ([]byte, error) {
 
 // Decode implements [PDU].
 func (p *QueryResp) Decode(body []byte, _ Version) error {
-	d := decoder{cmd: CmdQueryResp, body: body}
+	d := decoder{cmd: CmdQueryResp, body: body, span: len(body)}
 	p.Time = d.str("Time", 8)
 	p.QueryType = d.u8("Query_Type")
 	p.QueryCode = d.str("Query_Code", 10)

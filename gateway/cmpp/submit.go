@@ -72,7 +72,7 @@ func (p *Submit) Append(dst []byte, v Version, seq uint32) ([]byte, error) {
 // one allocation; who keeps the list must decode into a fresh Submit. LinkID may be short or missing in the frame.
 func (p *Submit) Decode(body []byte, v Version) error {
 	wide, number := v.Wide(), v.pick(21, 32)
-	d := decoder{cmd: CmdSubmit, body: body}
+	d := decoder{cmd: CmdSubmit, body: body, span: submitTexts(body, v)}
 	p.MsgID = d.msgID()
 	p.PkTotal = max(d.u8("Pk_total"), 1)
 	p.PkNumber = max(d.u8("Pk_number"), 1)
@@ -105,6 +105,24 @@ func (p *Submit) Decode(body []byte, v Version) error {
 		p.FeeTerminalID = ""
 	}
 	return d.finish()
+}
+
+// submitTexts is how many octets of a body hold its texts: without LinkID the content behind the recipients need not be
+// copied with them.
+func submitTexts(body []byte, v Version) int {
+	at := v.pick(116, 128) // DestUsr_tl
+	if at >= len(body) {
+		return len(body)
+	}
+	end := at + 1 + v.pick(21, 32)*int(body[at])
+	length := end + v.pick(0, 1) // Msg_Length, behind Dest_terminal_type
+	if length >= len(body) {
+		return len(body)
+	}
+	if tail := length + 1 + int(body[length]); tail < len(body) && body[tail] != 0 {
+		return len(body)
+	}
+	return end
 }
 
 // tailName is the name of the last field of SUBMIT and DELIVER: LinkID in the 3.0 layout, narrow before it.
