@@ -64,7 +64,7 @@ func judge(t *testing.T, pkg string, imports []string) {
 				continue
 			}
 			allowed := false
-			for _, a := range strings.Fields(r.allowed) {
+			for a := range strings.FieldsSeq(r.allowed) {
 				allowed = allowed || under(dep, a)
 			}
 			if !allowed {

@@ -148,7 +148,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 			for _, f := range r.Faults {
 				found[f.Rule] = true
 			}
-			for _, rule := range strings.Split(c.rules, ", ") {
+			for rule := range strings.SplitSeq(c.rules, ", ") {
 				if !found[rule] {
 					t.Errorf("rule %q did not fire: %v", rule, r.Faults)
 				}

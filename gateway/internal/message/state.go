@@ -1,6 +1,9 @@
 package message
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // State of a message (column message.state).
 type State int16
@@ -37,7 +40,7 @@ var stateNext = map[State][]State{
 }
 
 // Can says whether the transition is allowed.
-func (s State) Can(to State) bool { return contains(stateNext[s], to) }
+func (s State) Can(to State) bool { return slices.Contains(stateNext[s], to) }
 
 // Submit is the state of one submit: Pending and Dispatched live in submit_outbox, the others in submit.
 type Submit int16
@@ -68,7 +71,7 @@ var submitNext = map[Submit][]Submit{
 }
 
 // Can says whether the transition is allowed. Pending also ends by deletion of its row (withdrawn).
-func (s Submit) Can(to Submit) bool { return contains(submitNext[s], to) }
+func (s Submit) Can(to Submit) bool { return slices.Contains(submitNext[s], to) }
 
 // Bill is where a message's money is (column message.bill).
 type Bill int16
@@ -95,16 +98,7 @@ func (b Bill) String() string {
 var billNext = map[Bill][]Bill{Frozen: {Charged, Released}, Charged: {Refunded}}
 
 // Can says whether the transition is allowed.
-func (b Bill) Can(to Bill) bool { return contains(billNext[b], to) }
-
-func contains[T comparable](list []T, v T) bool {
-	for _, x := range list {
-		if x == v {
-			return true
-		}
-	}
-	return false
-}
+func (b Bill) Can(to Bill) bool { return slices.Contains(billNext[b], to) }
 
 // EntryKind of an account entry.
 type EntryKind int16

@@ -64,8 +64,8 @@ type floor struct {
 const (
 	floorMargin = 2 * time.Second // commits arrive out of order, and ids are taken before the commit
 	floorFull   = time.Second
-	retryMin    = 20 * time.Millisecond
-	retryMax    = time.Second
+	retryFirst  = 20 * time.Millisecond
+	retryLast   = time.Second
 )
 
 // New makes a Workflow and registers its metrics.
@@ -89,7 +89,7 @@ func (w *Workflow) Run(ctx context.Context) error {
 }
 
 func (w *Workflow) work(ctx context.Context) {
-	last, pause := 1, retryMin
+	last, pause := 1, retryFirst
 	for ctx.Err() == nil {
 		// While batches are small but not single, collecting a little makes them fewer; an idle system never waits.
 		if last > 1 && last < w.Config.BatchTarget {
@@ -106,12 +106,12 @@ func (w *Workflow) work(ctx context.Context) {
 			w.metrics.failures.Inc()
 			w.Log.Error("workflow batch failed, trying again", slog.Any("error", err), slog.Any("enterprises", ready))
 			wait(ctx, pause)
-			pause = min(2*pause, retryMax)
+			pause = min(2*pause, retryLast)
 		case err == nil && len(ready) == 0:
 			last = 1
 			w.idle(ctx)
 		default:
-			pause = retryMin
+			pause = retryFirst
 		}
 	}
 }
