@@ -168,8 +168,12 @@ const (
 	historyPerMessage = 700
 )
 
-// paceCut is how long a link's pace stays halved after a result 8 (architecture §3).
-const paceCut = 5 * time.Second
+// At this share of result 8, and so many on one link within two seconds, the gateway takes a supplier to control the flow
+// and halves the pace of the link.
+const (
+	flowControlShare = 0.1
+	flowControlLeast = 4
+)
 
 // Warnings are doubts that do not stop a run.
 func (s *Scenario) Warnings() []string {
@@ -181,10 +185,10 @@ func (s *Scenario) Warnings() []string {
 		if h.Slots > float64(h.Windows) {
 			w = append(w, fmt.Sprintf("%s: %.0f slots needed at the slow round trip, %d there", h.Carrier, h.Slots, h.Windows))
 		}
-		block := float64(max(s.Behaviour.Deck.Block, 1))
-		perLink := h.Rate * float64(s.Behaviour.Deck.Result8First) / block / float64(s.Suppliers.Connections)
-		if busy := perLink * paceCut.Seconds(); busy > 0.2 {
-			w = append(w, fmt.Sprintf("%s: %.2f results 8 per link and second keep a link slowed %.0f%% of the time (5 s each): the scenario measures that", h.Carrier, perLink, 100*min(busy, 1)))
+		share := float64(s.Behaviour.Deck.Result8First) / float64(max(s.Behaviour.Deck.Block, 1))
+		if perLink := h.Rate * share / float64(s.Suppliers.Connections); share >= flowControlShare && 2*perLink >= flowControlLeast {
+			w = append(w, fmt.Sprintf("%s: %.0f%% of the messages meet result 8 at first, %.1f a second on each link: the gateway slows down for that, and the scenario measures it",
+				h.Carrier, 100*share, perLink))
 		}
 	}
 	w = append(w, s.injectionWarnings()...)

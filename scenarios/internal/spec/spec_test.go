@@ -267,7 +267,7 @@ func TestHeadroomAndWarnings(t *testing.T) {
 	}
 	for set, want := range map[string]string{
 		"suppliers.rate_limit=7":           "ceiling",
-		"behaviour.deck.result_8_first=40": "results 8 per link",
+		"behaviour.deck.result_8_first=80": "meet result 8 at first",
 		"slo.1.min=11":                     "cannot be met",
 		"limit=16s":                        "close to",
 		"behaviour.submit_rtt.p99=30s":     "slots needed",
