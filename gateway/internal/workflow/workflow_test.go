@@ -282,3 +282,49 @@ func TestTwoProcessesKeepOrderAndTakeEachRowOnce(t *testing.T) {
 		t.Fatalf("%d messages out of order", got)
 	}
 }
+
+func TestAnEnterpriseLockedByAnotherProcessIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	other, err := b.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = other.Rollback(context.Background()) }) // a test that failed still holds it
+	if _, err := other.Exec(t.Context(), `SELECT pg_advisory_xact_lock(7, 1)`); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		b.submit(t, int32(i%2+1), int64(i+1), 0, "hi", number(i))
+	}
+	b.start(t)
+	for deadline := time.Now().Add(20 * time.Second); b.count(t, `SELECT count(*) FROM message WHERE enterprise_id = 2`) < 10; {
+		if time.Now().After(deadline) {
+			t.Fatal("the other enterprise is not served")
+		}
+		b.bus.Publish(wake.Inbox)
+	}
+	if n := b.count(t, `SELECT count(*) FROM message WHERE enterprise_id = 1`); n != 0 {
+		t.Fatalf("%d messages of the locked enterprise", n)
+	}
+	if err := other.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.settled(t)
+	if n := b.count(t, `SELECT count(*) FROM message WHERE enterprise_id = 1`); n != 10 {
+		t.Fatalf("%d messages after the lock was let go, want 10", n)
+	}
+}
+
+func TestRowsLeaveTheInboxAllOrNone(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.submit(t, 1, 1, 0, "hi", number(1))
+	// The second row is not there: somebody else has made a message of it.
+	if _, err := b.Exec(t.Context(), store.WorkflowTake, []int64{b.count(t, `SELECT id FROM inbox`), 1 << 62}); store.Code(err) != store.CodeGuard {
+		t.Fatalf("error %v, want the guard's %s", err, store.CodeGuard)
+	}
+	if n := b.count(t, `SELECT count(*) FROM inbox`); n != 1 {
+		t.Fatalf("%d rows left, want 1", n)
+	}
+}
