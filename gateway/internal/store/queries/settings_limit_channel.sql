@@ -1,0 +1,1 @@
+SELECT id, backlog_max FROM channel WHERE backlog_max > 0

@@ -1,0 +1,1 @@
+SELECT max_tps, backlog_max FROM platform_limit
