@@ -20,6 +20,8 @@ import (
 type verdict struct {
 	policy.Verdict
 
+	Phone   uint64
+	Units   int
 	dest    []byte
 	state   message.State
 	carrier routing.Carrier
@@ -88,10 +90,13 @@ func judge(snap *settings.Snapshot, r *row, t terms, now time.Time) (verdicts []
 	}()
 	for i := range verdicts {
 		v := &verdicts[i]
-		v.Verdict = policy.Evaluate(policy.Facts{
-			EnterpriseActive: t.enterpriseActive, ApplicationActive: t.appActive, Fmt: sms.Fmt(r.fmt), UDHI: uint8(r.udhi),
-			Content: r.content, Number: string(v.dest), UnitRule: t.unitRule,
-		})
+		content := policy.ReadContent(sms.Fmt(r.fmt), uint8(r.udhi), r.content, t.unitRule)
+		v.Units = content.Units
+		v.Verdict = (*policy.Set)(nil).Check(policy.Message{EnterpriseActive: t.enterpriseActive, ApplicationActive: t.appActive, Content: content}, now)
+		var bad error
+		if v.Phone, bad = sms.NormalizeNumber(string(v.dest)); bad != nil {
+			v.Reason = v.BadNumber()
+		}
 		v.state = message.Checked
 		switch {
 		case v.Reason != message.NoReason:
