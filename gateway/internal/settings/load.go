@@ -83,6 +83,9 @@ func load(ctx context.Context, tx pgx.Tx) (*Snapshot, error) {
 	if err := s.loadRouting(ctx, tx); err != nil {
 		return nil, err
 	}
+	if s.Limits, err = loadLimits(ctx, tx); err != nil {
+		return nil, err
+	}
 	return s, nil
 }
 

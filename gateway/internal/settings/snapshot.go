@@ -91,6 +91,7 @@ type Snapshot struct {
 	Channels     map[int32]*Channel
 	Groups       map[int32]*routing.Group
 	Table        *routing.Table
+	Limits       Limits
 
 	classes map[classKey]message.ResultClass
 }

@@ -21,6 +21,8 @@ type Watcher struct {
 	every time.Duration
 	log   *slog.Logger
 
+	nudges <-chan struct{} // nil: there are none
+
 	current atomic.Pointer[Snapshot]
 	mu      sync.Mutex
 	changed chan struct{}
@@ -32,6 +34,9 @@ func NewWatcher(pool *pgxpool.Pool, every time.Duration, log *slog.Logger) *Watc
 	w.current.Store(&Snapshot{Table: new(routing.Table)})
 	return w
 }
+
+// Nudges makes Run look at once whenever c has something, between its own times. Call it before Run.
+func (w *Watcher) Nudges(c <-chan struct{}) { w.nudges = c }
 
 // Current is the snapshot in use; never nil.
 func (w *Watcher) Current() *Snapshot { return w.current.Load() }
@@ -88,6 +93,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+		case <-w.nudges:
 		}
 	}
 }

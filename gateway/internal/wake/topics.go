@@ -6,4 +6,5 @@ const (
 	Inbox      = "{wf}" // inbound: rows for the workflow
 	Receipts   = "{st}" // callback: the log of receipts grew, for settlement
 	Deliveries = "{dl}" // workflow and settlement: receipts for customers
+	Settings   = "{se}" // whoever raised settings_version: for the watcher of every process
 )
