@@ -39,7 +39,8 @@ type commands struct {
 		List    unknownListCommand    `cmd:"" help:"List submits that may have been sent and were not answered."`
 		Resolve unknownResolveCommand `cmd:"" help:"Close them by a supplier's statement."`
 	} `cmd:"" help:"Submits without an answer."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Reconcile reconcileCommands `cmd:"" help:"Suppliers' daily statements against our submits."`
+	Version   versionCommand    `cmd:"" help:"Print the version."`
 }
 
 // program is what a command runs in.

@@ -15,6 +15,7 @@ import (
 	"cmppgateway/gateway/internal/inbound"
 	"cmppgateway/gateway/internal/observe"
 	"cmppgateway/gateway/internal/outbox"
+	"cmppgateway/gateway/internal/reconcile"
 	"cmppgateway/gateway/internal/settings"
 	"cmppgateway/gateway/internal/settlement"
 	"cmppgateway/gateway/internal/store"
@@ -82,6 +83,7 @@ func (g *gateway) startCore() error {
 		return err
 	}
 	g.crew.start("partitions", g.keepPartitions)
+	g.crew.start("reconciliation", func(ctx context.Context) error { return reconcile.Watch(ctx, g.pools.Admin, g.registry, g.log) })
 	hints := outbox.NewHinter(g.rdb, g.wake, g.config.Outbox, g.log, g.registry)
 	g.crew.start("workflow", workflow.New(workflow.Options{
 		Config: g.config.Workflow, Pool: g.pools.Workflow, IDs: g.node.IDs, Settings: g.settings, Wake: g.wake, Hints: hints,
@@ -164,7 +166,7 @@ func (g *gateway) stop() error {
 	g.crew.stop(ctx, "callback")
 	g.crew.stop(ctx, "settlement")
 	// 7. Nothing issues ids any more: the node number is released.
-	g.crew.stop(ctx, "settings", "wake", "clocks", "partitions", "node")
+	g.crew.stop(ctx, "settings", "wake", "clocks", "partitions", "reconciliation", "node")
 	err := g.releaseNode(drained)
 	g.crew.stop(ctx, "admin")
 	return errors.Join(err, g.crew.leftover())
