@@ -75,6 +75,7 @@ type Welcome struct {
 	Status  uint32       // 0 lets the peer in; anything else is answered and the link closed
 	Secret  []byte       // signs the answer; needed only with Status 0
 	Version cmpp.Version // layout to use and to answer; 0 takes it from the CONNECT (major ≥ 3: 3.0, else 2.0)
+	Highest cmpp.Version // with a refusal: the version to name in the answer, whose layout stays as above; 0 names that of the layout
 	Attach  any          // returned by Session.Attach
 	Window  int          // overrides Config.Window when positive
 }

@@ -45,6 +45,7 @@
 //	link-test answers    1,024 queued; beyond, the peer does not read: ErrSlowPeer, closed
 //	one write            Config.WriteTimeout; beyond, closed
 //	one frame            Config.MaxFrame octets, Config.FrameTimeout from its first octet; beyond, closed
+//	probes waiting       one for each caller of Probe; they share one ACTIVE_TEST
 //	timed-out calls      65,536 are remembered; beyond, the oldest is forgotten
 //
 // # Stop

@@ -117,7 +117,7 @@ func (s *Session) accept(ctx context.Context, auth AuthFunc) error {
 	var connect cmpp.Connect
 	if err := connect.Decode(body, cmpp.V30); err != nil {
 		s.version = cmpp.V20
-		return s.refuse(hd, statusStructure, err)
+		return s.refuse(hd, statusStructure, 0, err)
 	}
 	s.version = cmpp.V20
 	if connect.Version.Wide() {
@@ -128,10 +128,10 @@ func (s *Session) accept(ctx context.Context, auth AuthFunc) error {
 		s.version = welcome.Version
 	}
 	if err != nil {
-		return s.refuse(hd, statusOther, err)
+		return s.refuse(hd, statusOther, 0, err)
 	}
 	if welcome.Status != 0 {
-		return s.refuse(hd, welcome.Status, nil)
+		return s.refuse(hd, welcome.Status, welcome.Highest, nil)
 	}
 	s.attach = welcome.Attach
 	if welcome.Window > 0 {
@@ -157,9 +157,12 @@ func (s *Session) decide(ctx context.Context, auth AuthFunc, c *cmpp.Connect) (w
 	return auth(ctx, c, s.conn.RemoteAddr())
 }
 
-// refuse answers a CONNECT with a status other than 0.
-func (s *Session) refuse(hd cmpp.Header, status uint32, why error) error {
-	if err := s.writeNow(&cmpp.ConnectResp{Status: status, Version: s.version}, hd.Sequence); err != nil {
+// refuse answers a CONNECT with a status other than 0, naming version highest (0: that of the layout).
+func (s *Session) refuse(hd cmpp.Header, status uint32, highest cmpp.Version, why error) error {
+	if highest == 0 {
+		highest = s.version
+	}
+	if err := s.writeNow(&cmpp.ConnectResp{Status: status, Version: highest}, hd.Sequence); err != nil {
 		why = errors.Join(why, err)
 	} else {
 		linger(s.conn)

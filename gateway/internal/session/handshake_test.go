@@ -254,6 +254,25 @@ func TestAcceptAnswersWithTheAccountsVersion(t *testing.T) {
 	}
 }
 
+// A refusal names the version the account is pinned to, in the layout of the CONNECT: the client must be able to read it.
+func TestRefusalNamesTheHighestVersion(t *testing.T) {
+	t.Parallel()
+	ours, theirs := net.Pipe()
+	p := newPeer(t, theirs, cmpp.V30)
+	wait := attempt(func() (*session.Session, error) {
+		return session.Accept(t.Context(), ours, session.Config{}, func(context.Context, *cmpp.Connect, net.Addr) (session.Welcome, error) {
+			return session.Welcome{Status: 4, Highest: cmpp.V20}, nil
+		})
+	})
+	p.send(1, connect(cmpp.V30))
+	if hd, resp := expect[*cmpp.ConnectResp](p); hd.Length != 33 || resp.Status != 4 || resp.Version != cmpp.V20 {
+		t.Errorf("answered %+v in %d octets", resp, hd.Length)
+	}
+	if _, err := wait(); err == nil {
+		t.Error("let in")
+	}
+}
+
 func TestAcceptTakesOnlyConnect(t *testing.T) {
 	t.Parallel()
 	isUnexpected := func(c cmpp.Command) func(error) bool {

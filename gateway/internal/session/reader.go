@@ -81,6 +81,9 @@ func (s *Session) read(h Handler) {
 			return
 		}
 		s.seen.Store(int64(s.now()))
+		if s.probing.Load() {
+			s.heard()
+		}
 		var final bool
 		if hd.Command.IsResponse() {
 			s.takeResponse(h, hd, body)

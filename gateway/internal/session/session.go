@@ -36,6 +36,8 @@ type Session struct {
 
 	oddCommand, oddAnswer bool // reader only: already logged
 
+	probing atomic.Bool // probes is not empty
+
 	mu       sync.Mutex
 	life     life
 	cause    error
@@ -50,6 +52,7 @@ type Session struct {
 	late     lateTable
 	out      outQueue
 	onWindow func()
+	probes   []chan struct{} // closed by the next frame of the peer
 }
 
 // life is the state of a session: fresh → running → over, or fresh → over.
