@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -138,17 +140,22 @@ func (u *unknowns) queue(q *pgx.Batch) {
 type exceptions struct {
 	id, submit, supplierMsgID []int64
 	account                   []int32
-	kind, detail              []string
+	kind, detail, candidates  []string
 }
 
-func (e *exceptions) add(id, submitID, supplierMsgID int64, account int32, kind, detail string) {
+func (e *exceptions) add(id, submitID, supplierMsgID int64, account int32, kind, detail string, candidates ...int64) {
+	texts := make([]string, len(candidates))
+	for i, c := range candidates {
+		texts[i] = strconv.FormatInt(c, 10)
+	}
 	e.id, e.submit, e.supplierMsgID = append(e.id, id), append(e.submit, submitID), append(e.supplierMsgID, supplierMsgID)
 	e.account, e.kind, e.detail = append(e.account, account), append(e.kind, kind), append(e.detail, detail)
+	e.candidates = append(e.candidates, strings.Join(texts, ","))
 }
 
 func (e *exceptions) queue(q *pgx.Batch) {
 	if len(e.id) > 0 {
-		q.Queue(store.SettlementException, e.id, e.submit, e.supplierMsgID, e.account, e.kind, e.detail)
+		q.Queue(store.SettlementException, e.id, e.submit, e.supplierMsgID, e.account, e.kind, e.detail, e.candidates)
 	}
 }
 
@@ -165,5 +172,18 @@ func (u *unbilled) add(m *msg) {
 func (u *unbilled) queue(q *pgx.Batch) {
 	if len(u.message) > 0 {
 		q.Queue(store.SettlementUnbilled, u.message, u.amount, u.kind)
+	}
+}
+
+// queueNudge has parked reports tried at once whose submit has just got its Msg_Id.
+func queueNudge(q *pgx.Batch, known []submit) {
+	var ids []int64
+	for i := range known {
+		if id := known[i].supplierMsgID; id != 0 {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) > 0 {
+		q.Queue(store.SettlementParkedNudge, sorted(ids))
 	}
 }

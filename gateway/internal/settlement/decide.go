@@ -27,6 +27,7 @@ const (
 	kindEarlierAttempt        = "receipt_of_earlier_attempt"
 	kindNotAccepted           = "receipt_of_refused_submit"
 	kindAmbiguous             = "unknown_ambiguous"
+	kindUnmatched             = "receipt_unmatched"
 	kindUnbilled              = "delivered_unbilled"
 )
 
@@ -47,10 +48,11 @@ func (w *work) accept(ctx context.Context, m *msg, s *submit) {
 	if m.bill == message.Frozen && m.chargeOn == message.ChargeOnAccept {
 		w.charge(ctx, m)
 	}
+	w.releaseParts(ctx, m)
 }
 
 // lose is a submit that may have reached the supplier: nothing is known until it is closed. src is the Src_Id used.
-func (w *work) lose(m *msg, s *submit, src string) {
+func (w *work) lose(ctx context.Context, m *msg, s *submit, src string) {
 	if m.state == message.Checked {
 		m.changed = true
 		m.state = message.Unknown
@@ -59,57 +61,85 @@ func (w *work) lose(m *msg, s *submit, src string) {
 	u.id, u.message, u.phone = append(u.id, s.id), append(u.message, m.id), append(u.phone, m.phone)
 	u.dispatchedAt, u.account, u.channel = append(u.dispatchedAt, s.dispatchedAt), append(u.account, s.account), append(u.channel, s.channel)
 	u.part, u.src = append(u.part, s.part), append(u.src, []byte(src))
+	w.releaseParts(ctx, m)
 }
 
 // refuse is a submit that a supplier did not take: another one follows, or the part ends.
 func (w *work) refuse(ctx context.Context, m *msg, s *submit, code uint32) {
 	switch {
 	case m.state.Final():
-		return
-	case m.parts == 1 && m.acc > 0:
-		return // accepted before: the charge and the state stay (capacity-plan §16)
-	case m.parts == 1 && m.attempt != s.attempt:
-		return // another attempt is open
+	case m.parts > 1:
+		w.refusePart(ctx, m, s, code)
+	case m.settled():
+		// accepted before: the charge and the state stay (capacity-plan §16)
+	case m.attempt != s.attempt:
+		// another attempt is open
+	default:
+		if channel, delay, ok := w.next(m, s, code); ok {
+			w.resend(ctx, m, s, channel, delay)
+			return
+		}
+		w.endUnsent(ctx, m, message.Failed, message.NoReason, statRefused)
 	}
-	if channel, delay, ok := w.next(m, s, code); ok {
-		w.resend(ctx, m, s, channel, delay)
-		return
+}
+
+// settled says that a message with one part was accepted and has no failed receipt: an attempt that comes to nothing then
+// changes nothing.
+func (m *msg) settled() bool { return m.parts == 1 && m.acc > 0 && m.stat == "" }
+
+// endUnsent ends a message, or a part, of which this attempt comes to nothing. Where an attempt before it has a failed
+// receipt, that receipt is final now.
+func (w *work) endUnsent(ctx context.Context, m *msg, state message.State, reason message.Reason, stat string) {
+	if m.parts == 1 && m.acc > 0 {
+		state, reason, stat = message.Failed, message.NoReason, m.stat
 	}
-	w.endPart(ctx, m, message.Failed, message.NoReason, statRefused, w.now)
+	w.endPart(ctx, m, state, reason, stat, w.now)
 }
 
 // giveUp is a submit that an operator closed as not sent: it is not tried again.
 func (w *work) giveUp(ctx context.Context, m *msg) {
-	if !m.state.Final() && (m.parts > 1 || m.acc == 0) {
-		w.endPart(ctx, m, message.Failed, message.NoReason, statRefused, w.now)
+	if !m.state.Final() && !m.settled() {
+		w.endUnsent(ctx, m, message.Failed, message.NoReason, statRefused)
 	}
 }
 
 // withdraw is a command that left the queue unsent, for good.
 func (w *work) withdraw(ctx context.Context, m *msg, state message.State, reason message.Reason) {
-	if !m.state.Final() && (m.parts > 1 || m.acc == 0) {
-		w.endPart(ctx, m, state, reason, reason.Stat(), w.now)
+	if !m.state.Final() && !m.settled() {
+		w.endUnsent(ctx, m, state, reason, reason.Stat())
 	}
 }
 
 // next is the channel of the submit that follows a refused one, and how long it waits.
 func (w *work) next(m *msg, s *submit, code uint32) (channel int32, delay time.Duration, ok bool) {
 	class := w.snap.Class(s.channel, code)
-	if class == message.Terminal || s.attempt >= message.MaxSubmits {
+	if class == message.Terminal {
 		return 0, 0, false
 	}
-	again := time.Duration(s.attempt) * time.Second // 1 s after the first attempt, 2 s after the second
-	channel, delay = s.channel, again
-	// A part of a long message goes out on its own channel again: parts of one message never travel apart.
-	if m.parts == 1 && class != message.RetryLater {
-		if c, found := w.other(m, class, w.chain(s)); found {
+	if m.parts > 1 { // parts of one message never travel apart
+		class = message.RetryLater
+	}
+	return w.place(m, class, s.channel, s.attempt, w.chain(s))
+}
+
+// place is where a message goes after its submit number attempt was refused on channel: to a candidate that was not tried
+// yet, else to the same channel 1 s after the first attempt, 2 s after the second.
+func (w *work) place(m *msg, class message.ResultClass, last int32, attempt int16, tried []int32) (channel int32, delay time.Duration, ok bool) {
+	if attempt >= message.MaxSubmits {
+		return 0, 0, false
+	}
+	channel, delay = last, time.Duration(attempt)*time.Second
+	if class != message.RetryLater {
+		if c, found := w.other(m, class, tried); found {
 			channel, delay = c, 0
 		}
 	}
-	if m.validUntil != nil && !w.now.Add(delay).Before(*m.validUntil) {
-		return 0, 0, false
-	}
-	return channel, delay, true
+	return channel, delay, w.inTime(m, delay)
+}
+
+// inTime says whether a message is valid still after a delay.
+func (w *work) inTime(m *msg, delay time.Duration) bool {
+	return m.validUntil == nil || w.now.Add(delay).Before(*m.validUntil)
 }
 
 // chain is the channels tried for this part: the submit's and those of the refused ones before it.
@@ -158,7 +188,7 @@ func (w *work) pick(group int32, phone int64, tried []int32) (int32, bool) {
 // resend queues the submit that follows a refused one.
 func (w *work) resend(ctx context.Context, m *msg, s *submit, channel int32, delay time.Duration) {
 	m.changed = true
-	if m.state == message.Unknown {
+	if m.state == message.Unknown && m.parts == 1 { // of a long message, another part may be unknown
 		m.state = message.Checked
 	}
 	m.attempt = max(m.attempt, s.attempt+1)
@@ -235,9 +265,9 @@ func (w *work) contradict(m *msg, s *submit, r *receipt) {
 	}
 }
 
-func (w *work) exception(id int64, s *submit, kind, detail string) {
+func (w *work) exception(id int64, s *submit, kind, detail string, candidates ...int64) {
 	w.Contradicted++
-	w.exceptions.add(id, s.id, s.supplierMsgID, s.account, kind, detail)
+	w.exceptions.add(id, s.id, s.supplierMsgID, s.account, kind, detail, candidates...)
 }
 
 // endPart ends a message, or one part of it: the worst part decides, once all have ended.
@@ -249,12 +279,14 @@ func (w *work) endPart(ctx context.Context, m *msg, state message.State, reason 
 			m.stat, m.reason = stat, reason
 		}
 		if m.fin < m.parts {
+			w.together(ctx, m)
 			return
 		}
-		if stat = m.stat; stat != message.StatDelivered {
-			// Something was sent of it, or another part ended otherwise: the message as a whole has failed.
+		if m.stat != message.StatDelivered && (m.acc > 0 || reason != m.reason) {
+			// Something was sent of it, or its parts ended differently: the message as a whole has failed.
 			state = message.Failed
 		}
+		stat, reason = m.stat, m.reason
 	}
 	m.state, m.stat, m.reason = state, stat, reason
 	w.Ended++

@@ -88,6 +88,11 @@ func (s *Settlement) parkedTx(ctx context.Context, limit int, later bool) (n int
 				return err
 			}
 		}
+		for _, r := range left {
+			if w.now.Sub(r.at) >= s.Config.ParkMax {
+				w.exception(r.event, &submit{supplierMsgID: r.supplierMsgID, account: r.account}, kindUnmatched, r.stat, r.candidates...)
+			}
+		}
 		var out pgx.Batch
 		if err := w.queue(&out); err != nil {
 			return err
@@ -114,7 +119,7 @@ func (s *Settlement) parkedTx(ctx context.Context, limit int, later bool) (n int
 // queueParked removes what is settled and puts the next try of what is left off, or makes dead letters of it.
 func (s *Settlement) queueParked(q *pgx.Batch, now time.Time, list, left []receipt, counts map[string]int) error {
 	var dead []int64
-	again := map[int32][]int64{} // by wait
+	again := map[int16][]int64{} // by tries
 	var reasons []string
 	var raws [][]byte
 	slices.SortFunc(left, func(a, b receipt) int { return cmp.Compare(a.event, b.event) })
@@ -125,21 +130,21 @@ func (s *Settlement) queueParked(q *pgx.Batch, now time.Time, list, left []recei
 	for _, r := range left {
 		if now.Sub(r.at) < s.Config.ParkMax {
 			gone[r.event] = false
-			wait := milliseconds(min(parkedEvery<<min(r.tries+1, 20), parkedMax))
-			again[wait] = append(again[wait], r.event)
+			again[r.tries] = append(again[r.tries], r.event)
 			continue
 		}
 		raw, err := json.Marshal(map[string]any{
 			"account": r.account, "supplierMsgId": strconv.FormatUint(uint64(r.supplierMsgID), 10), "phone": r.phone, "stat": r.stat, "submitTime": r.submitTime,
-			"doneTime": r.doneTime, "src": r.src, "at": r.at,
+			"doneTime": r.doneTime, "src": r.src, "at": r.at, "candidates": r.candidates,
 		})
 		if err != nil {
 			return err
 		}
 		dead, reasons, raws = append(dead, r.event), append(reasons, "no submit with its Msg_Id"), append(raws, raw)
 	}
-	for _, wait := range sortedKeys(again) {
-		q.Queue(store.SettlementParkedLater, again[wait], wait)
+	for _, tries := range sortedKeys(again) {
+		wait := min(parkedEvery<<min(max(tries, 0)+1, 20), parkedMax)
+		q.Queue(store.SettlementParkedLater, again[tries], milliseconds(wait), tries)
 	}
 	drop := slices.DeleteFunc(sortedKeys(gone), func(id int64) bool { return !gone[id] })
 	if len(drop) > 0 {
@@ -161,7 +166,11 @@ func (s *Settlement) retry(ctx context.Context, tx pgx.Tx, w *work, list []recei
 			old = append(old, r)
 		}
 	}
-	found, err := readUnknown(ctx, tx, old)
+	found, err := w.readUnknown(ctx, tx, old)
+	if err != nil {
+		return nil, closed, err
+	}
+	rivals, err := w.readRivals(ctx, tx, old, found)
 	if err != nil {
 		return nil, closed, err
 	}
@@ -176,7 +185,7 @@ func (s *Settlement) retry(ctx context.Context, tx pgx.Tx, w *work, list []recei
 	if len(found) == 0 {
 		return left, closed, nil
 	}
-	return w.bind(ctx, tx, left, found, counts)
+	return w.bind(ctx, tx, left, found, rivals, counts)
 }
 
 // unknown is a submit that waits to be closed.
@@ -185,11 +194,13 @@ type unknown struct {
 	dispatchedAt    time.Time
 	part            int16
 	src             []byte
+	channel         int32
 	closed          bool // as not sent
 }
 
-// readUnknown finds the unknown submits that could be meant, by event.
-func readUnknown(ctx context.Context, tx pgx.Tx, list []receipt) (map[int64][]unknown, error) {
+// readUnknown finds the unknown submits that could be meant, by event: of the reports' account, to the same number, from the
+// same Src_Id and at about the same time.
+func (w *work) readUnknown(ctx context.Context, tx pgx.Tx, list []receipt) (map[int64][]unknown, error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
@@ -204,16 +215,69 @@ func readUnknown(ctx context.Context, tx pgx.Tx, list []receipt) (map[int64][]un
 	found := map[int64][]unknown{}
 	var n int64
 	var u unknown
-	_, err = pgx.ForEachRow(rows, []any{&n, &u.submit, &u.message, &u.dispatchedAt, &u.part, &u.src, &u.closed}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&n, &u.submit, &u.message, &u.dispatchedAt, &u.part, &u.src, &u.channel, &u.closed}, func() error {
 		r := &list[n-1]
 		at, ok := reportTime(r.submitTime)
-		if ok && at.Sub(u.dispatchedAt).Abs() <= bindWithin && strings.HasSuffix(r.src, string(u.src)) {
-			u.src = slices.Clone(u.src)
-			found[r.event] = append(found[r.event], u)
+		if ok && at.Sub(u.dispatchedAt).Abs() <= bindWithin && w.sameSrc(r.src, string(u.src), u.channel) {
+			x := u
+			x.src = slices.Clone(u.src)
+			found[r.event] = append(found[r.event], x)
 		}
 		return nil
 	})
 	return found, err
+}
+
+// sameSrc says that a report may be about a submit from used: suppliers put digits of their own before it. Where the Src_Id used
+// is not known, it begins with the access number of the channel.
+func (w *work) sameSrc(reported, used string, channel int32) bool {
+	if used != "" {
+		return strings.HasSuffix(reported, used)
+	}
+	ch := w.snap.Channels[channel]
+	return ch == nil || strings.Contains(reported, ch.AccessNumber)
+}
+
+// number is where reports of an account may belong.
+type number struct {
+	account int32
+	phone   int64
+}
+
+// readRivals finds the messages whose own answers are still to come, to the numbers of reports that have candidates.
+func (w *work) readRivals(ctx context.Context, tx pgx.Tx, list []receipt, found map[int64][]unknown) (map[number]map[int64]bool, error) {
+	var phones []int64
+	accounts := map[int64][]int32{}
+	for i := range list {
+		if r := &list[i]; len(found[r.event]) > 0 {
+			phones = append(phones, r.phone)
+			accounts[r.phone] = append(accounts[r.phone], r.account)
+		}
+	}
+	if len(phones) == 0 {
+		return nil, nil
+	}
+	rows, err := tx.Query(ctx, store.SettlementRivals, sorted(phones), w.now.Add(-keptDays))
+	if err != nil {
+		return nil, err
+	}
+	rivals := map[number]map[int64]bool{}
+	var phone, id int64
+	var channel int32
+	_, err = pgx.ForEachRow(rows, []any{&phone, &id, &channel}, func() error {
+		for _, account := range accounts[phone] {
+			if ch := w.snap.Channels[channel]; ch != nil && ch.AccountID != account {
+				continue
+			}
+			k := number{account, phone}
+			if rivals[k] == nil {
+				rivals[k] = map[int64]bool{}
+			}
+			rivals[k][id] = true
+		}
+		return nil
+	})
+	return rivals, err
 }
 
 // single is the one unknown submit meant: the only candidate, or the first part of the only message.
@@ -241,7 +305,8 @@ func single(list []unknown, taken map[int64]bool) (u unknown, ok bool) {
 
 // bindings are unknown submits that receipts have closed.
 type bindings struct {
-	accepted []int64 // no longer unknown
+	accepted []int64  // no longer unknown
+	known    []submit // with the Msg_Ids learned
 }
 
 func (b *bindings) queue(q *pgx.Batch) {
@@ -249,27 +314,44 @@ func (b *bindings) queue(q *pgx.Batch) {
 		slices.Sort(b.accepted)
 		q.Queue(store.SettlementUnknownDrop, b.accepted)
 	}
+	queueNudge(q, b.known)
 }
 
 // bind closes unknown submits by the receipts that can mean them only: accepted with the receipt's Msg_Id, and the receipt
 // applied, in this transaction.
-func (w *work) bind(ctx context.Context, tx pgx.Tx, list []receipt, found map[int64][]unknown, counts map[string]int) (left []receipt, closed bindings, err error) {
+func (w *work) bind(ctx context.Context, tx pgx.Tx, list []receipt, found map[int64][]unknown, rivals map[number]map[int64]bool, counts map[string]int) (left []receipt, closed bindings, err error) {
 	type pair struct {
 		r *receipt
 		u unknown
 	}
 	var pairs []pair
-	taken := map[int64]bool{}
+	taken, learned := map[int64]bool{}, map[[2]int64]bool{}
 	for i := range list {
 		r := &list[i]
+		r.candidates = nil
+		for _, u := range found[r.event] {
+			r.candidates = append(r.candidates, u.submit)
+		}
+		slices.Sort(r.candidates)
 		u, ok := single(found[r.event], taken)
 		if !ok {
-			if len(found[r.event]) > 1 {
-				w.exception(r.event, &submit{supplierMsgID: r.supplierMsgID, account: r.account}, kindAmbiguous, fmt.Sprintf("%d candidates", len(found[r.event])))
+			if len(r.candidates) > 1 {
+				w.exception(r.event, &submit{supplierMsgID: r.supplierMsgID, account: r.account}, kindAmbiguous, fmt.Sprintf("%d candidates", len(r.candidates)), r.candidates...)
 			}
 			left = append(left, *r)
 			continue
 		}
+		if rivals := rivals[number{r.account, r.phone}]; len(rivals) > 1 || len(rivals) == 1 && !rivals[u.message] {
+			counts["waits"]++
+			left = append(left, *r) // an answer that is still to come may say that it is about another message
+			continue
+		}
+		known := [2]int64{int64(r.account), r.supplierMsgID}
+		if learned[known] {
+			left = append(left, *r) // a repetition: the next try finds it by Msg_Id
+			continue
+		}
+		learned[known] = true
 		taken[u.submit] = true
 		pairs = append(pairs, pair{r, u})
 	}
@@ -317,7 +399,7 @@ func (w *work) bind(ctx context.Context, tx pgx.Tx, list []receipt, found map[in
 			continue
 		}
 		s.state, s.account, s.supplierMsgID = message.Accepted, p.r.account, p.r.supplierMsgID
-		closed.accepted = append(closed.accepted, s.id)
+		closed.accepted, closed.known = append(closed.accepted, s.id), append(closed.known, s)
 		counts["bound"]++
 		w.accept(ctx, m, &s)
 		w.apply(ctx, &s, p.r)

@@ -24,6 +24,7 @@ type receipt struct {
 	account                          int32
 	stat, submitTime, doneTime, src  string
 	tries                            int16
+	candidates                       []int64 // unknown submits it may be about
 }
 
 // reportTime reads YYMMDDHHMM of a report.

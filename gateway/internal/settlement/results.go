@@ -76,6 +76,9 @@ func (w *work) results(ctx context.Context, tx pgx.Tx, results []event.SubmitRes
 	if err := send(ctx, tx, &q); err != nil {
 		return err
 	}
+	if err := w.loadRefused(ctx, tx); err != nil {
+		return err
+	}
 	w.insert(moved, by)
 	var late []submit
 	if len(moved) < len(results) {
@@ -93,6 +96,7 @@ func (w *work) results(ctx context.Context, tx pgx.Tx, results []event.SubmitRes
 	}
 	if len(late) > 0 {
 		drop.Queue(store.SettlementUnknownDrop, submitIDs(late))
+		queueNudge(&drop, late)
 	}
 	w.queueAccounts(&drop)
 	return send(ctx, tx, &drop)
@@ -145,7 +149,7 @@ func (w *work) decideResults(ctx context.Context, tx pgx.Tx, moved []submit, by 
 		s := &moved[i]
 		r := by[s.id]
 		s.account, s.supplierMsgID = r.AccountID, int64(r.SupplierMsgID)
-		if r.State == event.Rejected && s.retryOf != 0 {
+		if r.State != event.Unknown && s.retryOf != 0 {
 			chains = append(chains, s.retryOf)
 		}
 	}
@@ -165,7 +169,7 @@ func (w *work) decideResults(ctx context.Context, tx pgx.Tx, moved []submit, by 
 		case event.Rejected:
 			w.refuse(ctx, m, s, r.Result)
 		case event.Unknown:
-			w.lose(m, s, r.Src)
+			w.lose(ctx, m, s, r.Src)
 		}
 	}
 	return nil

@@ -44,6 +44,11 @@ type msg struct {
 	settle, refund                                 int64 // entries of this transaction, 0 = none
 	changed                                        bool
 
+	// of a long message: refused parts that wait for their siblings
+	refused                     []refusal
+	refusedStored               int // rows there are of them
+	refusedRead, refusedChanged bool
+
 	was struct {
 		state             message.State
 		bill              message.Bill
@@ -134,7 +139,10 @@ func (w *work) queueLoad(q *pgx.Batch, ids []int64) {
 func (w *work) load(ctx context.Context, tx pgx.Tx, ids []int64) error {
 	var q pgx.Batch
 	w.queueLoad(&q, ids)
-	return send(ctx, tx, &q)
+	if err := send(ctx, tx, &q); err != nil {
+		return err
+	}
+	return w.loadRefused(ctx, tx)
 }
 
 // loadTried reads the chain of refused attempts behind ids.
@@ -194,6 +202,7 @@ func (w *work) queue(q *pgx.Batch) error {
 	w.resends.queue(q)
 	queueMoves(q, w.msgs)
 	w.submits.queue(q)
+	w.queueRefused(q)
 	byStat := map[string][]int64{}
 	for _, id := range sortedKeys(w.parts) {
 		byStat[w.parts[id]] = append(byStat[w.parts[id]], id)

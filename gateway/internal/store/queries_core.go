@@ -90,6 +90,20 @@ var (
 	SettlementUnknownList string
 	//go:embed queries/settlement_waiting.sql
 	SettlementWaiting string
+	//go:embed queries/settlement_exception_forget.sql
+	SettlementExceptionForget string
+	//go:embed queries/settlement_exceptions.sql
+	SettlementExceptions string
+	//go:embed queries/settlement_parked_nudge.sql
+	SettlementParkedNudge string
+	//go:embed queries/settlement_refused.sql
+	SettlementRefused string
+	//go:embed queries/settlement_refused_add.sql
+	SettlementRefusedAdd string
+	//go:embed queries/settlement_refused_drop.sql
+	SettlementRefusedDrop string
+	//go:embed queries/settlement_rivals.sql
+	SettlementRivals string
 	//go:embed queries/settlement_withdraw.sql
 	SettlementWithdraw string
 )
