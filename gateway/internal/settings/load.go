@@ -83,7 +83,13 @@ func load(ctx context.Context, tx pgx.Tx) (*Snapshot, error) {
 	if err := s.loadRouting(ctx, tx); err != nil {
 		return nil, err
 	}
+	if err := s.loadPolicy(ctx, tx); err != nil {
+		return nil, err
+	}
 	if s.Limits, err = loadLimits(ctx, tx); err != nil {
+		return nil, err
+	}
+	if s.callback, err = loadCallbackModes(ctx, tx); err != nil {
 		return nil, err
 	}
 	return s, nil

@@ -3,6 +3,7 @@ package settings
 import (
 	"cmppgateway/gateway/cmpp"
 	"cmppgateway/gateway/internal/message"
+	"cmppgateway/gateway/internal/policy"
 	"cmppgateway/gateway/internal/routing"
 	"cmppgateway/gateway/sms"
 )
@@ -91,9 +92,12 @@ type Snapshot struct {
 	Channels     map[int32]*Channel
 	Groups       map[int32]*routing.Group
 	Table        *routing.Table
+	Policy       *policy.Set
+	Faults       []error // rows of the policy lists that cannot be used
 	Limits       Limits
 
-	classes map[classKey]message.ResultClass
+	classes  map[classKey]message.ResultClass
+	callback map[string]CallbackMode
 }
 
 type classKey struct {

@@ -1,0 +1,1 @@
+SELECT event_type, mode FROM callback_mode
