@@ -60,12 +60,19 @@ type Redis struct {
 // Inbound is the customer-facing CMPP server.
 type Inbound struct {
 	Listen             string        `yaml:"listen" allow:"host:port"`
+	TLSListen          string        `yaml:"tls_listen" allow:"any"` // host:port of a second listener that speaks TLS; empty = none
+	TLSCert            string        `yaml:"tls_cert" allow:"any"`   // PEM file, the chain after the certificate; read again when it changes
+	TLSKey             string        `yaml:"tls_key" allow:"any"`    // PEM file
 	MaxConnections     int           `yaml:"max_connections" allow:"1..20000"`
 	MaxUnauthenticated int           `yaml:"max_unauthenticated" allow:"1..20000"` // connections that have not logged in
 	LoginTimeout       time.Duration `yaml:"login_timeout" allow:"100ms..60s"`
-	IdleInterval       time.Duration `yaml:"idle_interval" allow:"1s..10m"`   // C
-	ResponseTimeout    time.Duration `yaml:"response_timeout" allow:"1s..5m"` // T
-	Tries              int           `yaml:"tries" allow:"1..10"`             // N
+	ProbeTimeout       time.Duration `yaml:"probe_timeout" allow:"100ms..10s"`  // an account at its limit: a link silent this long after an ACTIVE_TEST gives its place to a new login
+	LoginFailures      int           `yaml:"login_failures" allow:"1..1000"`    // refused logins of one address and account without a wait
+	LoginBackoff       time.Duration `yaml:"login_backoff" allow:"1ms..10m"`    // wait after the next one, doubled by each further one
+	LoginBackoffMax    time.Duration `yaml:"login_backoff_max" allow:"1ms..1h"` // longest wait
+	IdleInterval       time.Duration `yaml:"idle_interval" allow:"1s..10m"`     // C
+	ResponseTimeout    time.Duration `yaml:"response_timeout" allow:"1s..5m"`   // T
+	Tries              int           `yaml:"tries" allow:"1..10"`               // N
 	WriteTimeout       time.Duration `yaml:"write_timeout" allow:"100ms..60s"`
 	BatchMax           int           `yaml:"batch_max" allow:"1..4096"`        // rows per inbox commit
 	QueueMax           int           `yaml:"queue_max" allow:"1..1000000"`     // SUBMITs waiting for their commit; beyond: result 8

@@ -10,6 +10,7 @@ func Default() Config {
 		Redis:    Redis{Host: "127.0.0.1", Port: 6379, Timeout: 2 * time.Second},
 		Inbound: Inbound{
 			Listen: "127.0.0.1:7890", MaxConnections: 2000, MaxUnauthenticated: 200, LoginTimeout: 5 * time.Second,
+			ProbeTimeout: 2 * time.Second, LoginFailures: 5, LoginBackoff: time.Second, LoginBackoffMax: time.Minute,
 			IdleInterval: 60 * time.Second, ResponseTimeout: 60 * time.Second, Tries: 3, WriteTimeout: 10 * time.Second,
 			BatchMax: 256, QueueMax: 8192, CommitDeadline: 50 * time.Second, BacklogMax: 100_000,
 		},

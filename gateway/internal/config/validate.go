@@ -69,7 +69,7 @@ func (f field) check() string {
 	case f.value.Kind() == reflect.Bool, f.allow == "any":
 		return ""
 	case f.allow == "host:port":
-		if _, port, err := net.SplitHostPort(f.value.String()); err != nil || !inRange[uint64](port, "0", "65535", parseUint) {
+		if !hostPort(f.value.String()) {
 			return "want host:port"
 		}
 		return ""
@@ -89,6 +89,11 @@ func (f field) check() string {
 		}
 	}
 	return "allowed " + f.allow
+}
+
+func hostPort(s string) bool {
+	_, port, err := net.SplitHostPort(s)
+	return err == nil && inRange[uint64](port, "0", "65535", parseUint)
 }
 
 func parseInt(s string) (int64, error)   { return strconv.ParseInt(s, 10, 64) }
@@ -139,6 +144,14 @@ func (c Config) relations() (faults FaultsError) {
 	wrong(c.Callback.Token == "" && !loopback(c.Callback.Listen), "callback.token", `""`, "needed when callback.listen is not on loopback")
 	wrong(c.Admin.Token == "" && !loopback(c.Admin.Listen), "admin.token", `""`, "needed when admin.listen is not on loopback")
 	most("inbound.max_unauthenticated", c.Inbound.MaxUnauthenticated, "inbound.max_connections", c.Inbound.MaxConnections)
+	below("inbound.probe_timeout", c.Inbound.ProbeTimeout, "inbound.login_timeout", c.Inbound.LoginTimeout)
+	atMost("inbound.login_backoff", c.Inbound.LoginBackoff, "inbound.login_backoff_max", c.Inbound.LoginBackoffMax)
+	if c.Inbound.TLSListen != "" {
+		wrong(!hostPort(c.Inbound.TLSListen), "inbound.tls_listen", c.Inbound.TLSListen, "want host:port")
+		wrong(c.Inbound.TLSListen == c.Inbound.Listen && !strings.HasSuffix(c.Inbound.Listen, ":0"), "inbound.tls_listen", c.Inbound.TLSListen, "want another address than inbound.listen")
+		wrong(c.Inbound.TLSCert == "", "inbound.tls_cert", `""`, "needed with inbound.tls_listen")
+		wrong(c.Inbound.TLSKey == "", "inbound.tls_key", `""`, "needed with inbound.tls_listen")
+	}
 	most("inbound.batch_max", c.Inbound.BatchMax, "inbound.queue_max", c.Inbound.QueueMax)
 	most("workflow.batch_target", c.Workflow.BatchTarget, "workflow.batch_max", c.Workflow.BatchMax)
 	atMost("supplier.reconnect_min", c.Supplier.ReconnectMin, "supplier.reconnect_max", c.Supplier.ReconnectMax)
