@@ -70,6 +70,17 @@ func (g *Group) Pick(key uint64, tried []int32) (Candidate, bool) {
 	return Candidate{}, false
 }
 
+// Enabled is the candidates that are not disabled, in the order of the group.
+func (g *Group) Enabled() []Candidate {
+	var usable []Candidate
+	for _, c := range g.Candidates {
+		if c.Enabled {
+			usable = append(usable, c)
+		}
+	}
+	return usable
+}
+
 func (c *Candidate) share() uint64 { return uint64(max(c.Weight, 0)) }
 
 const goldenGamma = 0x9E3779B97F4A7C15

@@ -176,8 +176,12 @@ func parsePrefix(s string, most int) (uint64, error) {
 }
 
 // Carrier returns the carrier of an 11-digit mainland or 13-digit machine-to-machine number in the form of
-// sms.NormalizeNumber, Unknown for any other. It does not allocate.
-func (t *Table) Carrier(number uint64) Carrier {
+// sms.NormalizeNumber by rules and segments, Unknown for any other. It does not allocate.
+func (t *Table) Carrier(number uint64) Carrier { return t.CarrierOf(number, Unknown) }
+
+// CarrierOf is Carrier for a number of which is known, from an import or a supplier's answer, that it was ported to override
+// (Unknown when nothing is): rules come before that, the segments behind it.
+func (t *Table) CarrierOf(number uint64, override Carrier) Carrier {
 	digits := digitsOf(number)
 	if digits == 0 {
 		return Unknown
@@ -189,6 +193,9 @@ func (t *Table) Carrier(number uint64) Carrier {
 		if c, ok := l.rules[number/pow10[digits-l.digits]]; ok {
 			return c
 		}
+	}
+	if override != Unknown {
+		return override
 	}
 	return t.segment(number, digits).carrier
 }

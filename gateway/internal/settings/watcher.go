@@ -88,6 +88,9 @@ func (w *Watcher) Run(ctx context.Context) error {
 		failing = err != nil
 		if v := w.Current().Version; v != before {
 			w.log.Info("settings in use", slog.Int64("version", v))
+			for _, fault := range w.Current().Faults {
+				w.log.Warn("a row of the policy lists cannot be used and matches nothing", slog.Any("error", fault))
+			}
 		}
 		select {
 		case <-ctx.Done():

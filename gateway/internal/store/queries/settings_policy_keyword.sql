@@ -1,0 +1,1 @@
+SELECT id, enterprise_id, word, action FROM keyword WHERE enabled ORDER BY id

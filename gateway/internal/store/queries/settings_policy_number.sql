@@ -1,0 +1,1 @@
+SELECT signature_id, access_number, status FROM signature_number WHERE status = 2

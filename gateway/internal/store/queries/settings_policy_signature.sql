@@ -1,0 +1,1 @@
+SELECT id, enterprise_id, text, status FROM signature WHERE status = 2

@@ -1,0 +1,1 @@
+SELECT app_id, reason, stat FROM application_stat
