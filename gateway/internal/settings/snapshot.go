@@ -44,6 +44,8 @@ type Application struct {
 	Name           string
 
 	Routes map[routing.Carrier]int32 `db:"-"` // group of channels by carrier
+
+	ResendFailed int16 `db:"-"` // more submits after a failed receipt, 0..2; see loadResends
 }
 
 // SupplierAccount is a contract with a supplier: connections, window and rate are limits over all its channels.

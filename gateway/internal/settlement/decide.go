@@ -49,6 +49,7 @@ func (w *work) accept(ctx context.Context, m *msg, s *submit) {
 		w.charge(ctx, m)
 	}
 	w.releaseParts(ctx, m)
+	w.learn(m, s)
 }
 
 // lose is a submit that may have reached the supplier: nothing is known until it is closed. src is the Src_Id used.
@@ -222,6 +223,9 @@ func (w *work) report(ctx context.Context, m *msg, s *submit, r *receipt) {
 		return
 	}
 	switch {
+	case w.sendFailedAgain(ctx, m, s, r):
+	case m.state == message.Submitted && s.attempt < m.attempt && m.stat == r.stat:
+		w.Repeated++
 	case m.state == message.Submitted && (s.attempt == m.attempt || r.stat == message.StatDelivered):
 		w.endPart(ctx, m, outcome(r.stat), message.NoReason, r.stat, r.done(w.now))
 	case m.state.Final() && m.stat == r.stat:

@@ -198,6 +198,9 @@ func (w *work) receipts(ctx context.Context, tx pgx.Tx, list []receipt, counts m
 	if err := w.load(ctx, tx, messages); err != nil {
 		return nil, err
 	}
+	if err := w.loadTried(ctx, tx, w.failedChains(candidates)); err != nil {
+		return nil, err
+	}
 	for i := range list {
 		r := &list[i]
 		if !message.FinalStat(r.stat) {

@@ -64,6 +64,7 @@ type submit struct {
 	attempt, part, parts                int16
 	state                               message.Submit
 	stat                                string
+	result                              int32 // the supplier's code
 	dispatchedAt                        time.Time
 }
 
@@ -88,6 +89,7 @@ type work struct {
 	exceptions exceptions
 	aliases    map[[2]int64]bool // (supplier Msg_Id, submit)
 	unbilled   unbilled
+	learned    map[int64]ported // by number
 }
 
 type entryKey struct {
@@ -98,7 +100,7 @@ type entryKey struct {
 func newWork(ids *message.IDs, snap *settings.Snapshot) *work {
 	return &work{
 		snap: snap, now: time.Now(), ids: ids, msgs: map[int64]*msg{}, tried: map[int64]submit{},
-		entries: map[entryKey]*ledger.Entry{}, parts: map[int64]string{}, aliases: map[[2]int64]bool{},
+		entries: map[entryKey]*ledger.Entry{}, parts: map[int64]string{}, aliases: map[[2]int64]bool{}, learned: map[int64]ported{},
 		Outcome: Outcome{commands: map[int32][]outbox.Command{}},
 	}
 }
@@ -175,7 +177,7 @@ func readSubmits(ctx context.Context, tx pgx.Tx, ids []int64) ([]submit, error) 
 }
 
 func scanSubmit(row pgx.CollectableRow) (s submit, err error) {
-	err = row.Scan(&s.id, &s.message, &s.retryOf, &s.supplierMsgID, &s.channel, &s.account, &s.attempt, &s.part, &s.state, &s.stat)
+	err = row.Scan(&s.id, &s.message, &s.retryOf, &s.supplierMsgID, &s.channel, &s.account, &s.attempt, &s.part, &s.state, &s.stat, &s.result)
 	return s, err
 }
 
@@ -227,6 +229,7 @@ func (w *work) queue(q *pgx.Batch) error {
 	}
 	w.unbilled.queue(q)
 	w.deliveries.queue(q)
+	w.queueLearned(q)
 	w.Outcome.deliveries = len(w.deliveries.id) > 0
 	return nil
 }

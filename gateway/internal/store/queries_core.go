@@ -102,6 +102,8 @@ var (
 	SettlementRefusedAdd string
 	//go:embed queries/settlement_refused_drop.sql
 	SettlementRefusedDrop string
+	//go:embed queries/settlement_learn.sql
+	SettlementLearn string
 	//go:embed queries/settlement_rivals.sql
 	SettlementRivals string
 	//go:embed queries/settlement_withdraw.sql

@@ -10,6 +10,8 @@ var (
 	SettingsEnterprise string
 	//go:embed queries/settings_application.sql
 	SettingsApplication string
+	//go:embed queries/settings_resend.sql
+	SettingsResend string
 	//go:embed queries/settings_route.sql
 	SettingsRoute string
 	//go:embed queries/settings_account.sql
