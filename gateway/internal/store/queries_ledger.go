@@ -10,6 +10,8 @@ var (
 	LedgerMove string
 	//go:embed queries/ledger_topup.sql
 	LedgerTopUp string
+	//go:embed queries/ledger_topup_in.sql
+	LedgerTopUpIn string
 	//go:embed queries/ledger_account_create.sql
 	LedgerAccountCreate string
 	//go:embed queries/ledger_verify_accounts.sql

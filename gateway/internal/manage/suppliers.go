@@ -1,0 +1,164 @@
+package manage
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"cmppgateway/gateway/internal/store"
+)
+
+var supplierAccounts = &Resource{
+	Name: "supplier-accounts", Title: "supplier account", Table: "supplier_account", Key: []string{"id"}, NextID: true,
+	Read: Everyone, Make: Admin, Edit: Admin, Remove: Admin,
+	Fields: []Field{
+		id(), name(),
+		{Name: "addr", Type: text{3, 255, hostPort}, Required: true},
+		{Name: "sp_id", Type: text{1, 6, ascii}, Required: true},
+		{Name: "secret", Type: text{1, secretMax, ascii}, Required: true, Secret: true},
+		{Name: "version", Type: wires, Default: "3.0"},
+		{Name: "max_connections", Type: integer{1, 8}, Required: true, Doc: "confirmed by contract, over all channels of the account"},
+		{Name: "max_window", Type: integer{1, 64}, Required: true, Doc: "confirmed by contract, per connection"},
+		{Name: "max_tps", Type: integer{0, tpsMax}, Default: 0, Doc: "confirmed by contract; 0 = none"},
+	},
+	check: func(ctx context.Context, c *Change, before, columns map[string]any) (FaultsError, error) {
+		if before == nil || columns == nil {
+			return nil, nil
+		}
+		account := maps.Clone(before)
+		maps.Copy(account, columns)
+		return c.contract(ctx, account, nil)
+	},
+}
+
+var channels = &Resource{
+	Name: "channels", Title: "channel", Table: "channel", Key: []string{"id"}, NextID: true, Filter: []string{"supplier", "carrier", "enabled", "name"},
+	Read: Everyone, Make: Admin, Edit: Operator | Admin, Remove: Admin,
+	Fields: []Field{
+		id(), name(),
+		{Name: "supplier", Column: "account_id", Type: ref{to: "supplier-accounts"}, Required: true, Fixed: true},
+		{Name: "carrier", Type: carriers, Required: true},
+		{Name: "enabled", Type: boolean{}, Default: true},
+		{Name: "connections", Column: "desired_connections", Type: integer{1, 8}, Required: true},
+		{Name: "window", Column: "window_size", Type: integer{1, 64}, Required: true, Doc: "SUBMITs without an answer, per connection"},
+		{Name: "rate_limit", Type: integer{0, tpsMax}, Default: 0, Doc: "TPS of this channel; 0 = the account's"},
+		{Name: "backlog_max", Type: integer{0, 10_000_000}, Default: 0, Doc: "commands waiting; from so many on, SUBMITs that would wait there are answered with result 8; 0 = no limit"},
+		{Name: "warmup_seconds", Type: integer{0, 3600}, Default: 30, Doc: "between the logins of new connections"},
+		{Name: "drain_seconds", Type: integer{0, 3600}, Default: 60, Doc: "a connection that is given up waits so long for its answers; the rest become unknown"},
+		{Name: "response_seconds", Type: integer{1, 3600}, Default: 60, Doc: "wait for a SUBMIT_RESP"},
+		{Name: "cooldown_seconds", Type: integer{0, 3600}, Default: 30, Doc: "rest of a connection after failures in a row"},
+		{Name: "access_number", Type: text{1, 21, digits}, Required: true, Doc: "Src_Id base"},
+		{Name: "append_extension", Type: boolean{}, Default: true, Doc: "append the customer's extension digits, 21 in all"},
+		{Name: "signature_required", Type: boolean{}, Default: false, Doc: "takes only signatures approved for its access number"},
+		{Name: "service_id", Type: text{0, 10, ascii}, Default: ""},
+		{Name: "msg_src", Type: text{0, 6, ascii}, Default: "", Doc: "empty = the account's sp_id"},
+		{Name: "fee_type", Type: text{0, 2, ascii}, Default: "01"},
+		{Name: "fee_code", Type: text{0, 6, ascii}, Default: "0"},
+	},
+	check: func(ctx context.Context, c *Change, before, columns map[string]any) (FaultsError, error) {
+		if columns == nil {
+			return nil, nil
+		}
+		channel := maps.Clone(before)
+		if channel == nil {
+			channel = map[string]any{}
+		}
+		maps.Copy(channel, columns)
+		account, err := c.row(ctx, store.ManageGet, "supplier_account", map[string]any{"id": channel["account_id"]}, false)
+		if err != nil || account == nil {
+			return nil, err
+		}
+		return c.contract(ctx, account, channel)
+	},
+}
+
+// contract compares the channels of an account with what its contract allows: the first of the three layers of
+// capacity-plan §3.2. changed is a channel as it shall become, or nil; then the account is what changes.
+func (c *Change) contract(ctx context.Context, account, changed map[string]any) (faults FaultsError, err error) {
+	rows, err := c.tx.Query(ctx, store.ManageList, "channel", []string{"id"}, false, []byte("{}"), object(map[string]any{"account_id": account["id"]}), 100_000)
+	if err != nil {
+		return nil, fmt.Errorf("channels of the account: %w", err)
+	}
+	defer rows.Close()
+	all := map[int64]map[string]any{}
+	for rows.Next() {
+		var raw []byte
+		if err := rows.Scan(&raw); err != nil {
+			return nil, err
+		}
+		row, err := decode(raw)
+		if err != nil {
+			return nil, err
+		}
+		all[number(row["id"])] = row
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	if changed != nil {
+		all[number(changed["id"])] = changed
+	}
+	limits := []struct{ column, limit, field, limitField string }{
+		{"desired_connections", "max_connections", "connections", "max_connections"}, {"window_size", "max_window", "window", "max_window"}, {"rate_limit", "max_tps", "rate_limit", "max_tps"},
+	}
+	var sum int64
+	for id, ch := range all {
+		if on, _ := ch["enabled"].(bool); on {
+			sum += number(ch["desired_connections"])
+		}
+		if changed != nil && id != number(changed["id"]) {
+			continue
+		}
+		for _, l := range limits {
+			most := number(account[l.limit])
+			if v := number(ch[l.column]); v > most && most > 0 {
+				faults = append(faults, overContract(changed != nil, l.field, v, l.limitField, most, ch))
+			}
+		}
+	}
+	if most := number(account["max_connections"]); sum > most && len(faults) == 0 {
+		f := Fault{Field: "connections", Value: sum, Allowed: fmt.Sprintf("at most %d over all enabled channels of the account, its contract", most)}
+		if on, _ := changed["enabled"].(bool); changed != nil && !on {
+			return faults, nil // a channel that is off needs nothing
+		}
+		if changed == nil {
+			f = Fault{Field: "max_connections", Value: most, Allowed: fmt.Sprintf("at least %d, which its enabled channels have", sum)}
+		}
+		faults = append(faults, f)
+	}
+	return faults, nil
+}
+
+func overContract(channel bool, field string, v int64, limitField string, most int64, ch map[string]any) Fault {
+	if channel {
+		return Fault{Field: field, Value: v, Allowed: fmt.Sprintf("at most %d, the contract's %s", most, limitField)}
+	}
+	return Fault{Field: limitField, Value: most, Allowed: fmt.Sprintf("at least %d, which channel %v has", v, ch["name"])}
+}
+
+var groups = &Resource{
+	Name: "groups", Title: "group", Table: "channel_group", Key: []string{"id"}, NextID: true,
+	Read: Everyone, Make: Operator | Admin, Edit: Operator | Admin, Remove: Operator | Admin,
+	Fields: []Field{id(), name()},
+}
+
+var groupMembers = &Resource{
+	Name: "group-members", Title: "member of a group", Table: "channel_group_member", Key: []string{"group", "channel"}, Filter: []string{"group", "channel"},
+	Read: Everyone, Make: Operator | Admin, Edit: Operator | Admin, Remove: Operator | Admin,
+	Fields: []Field{
+		{Name: "group", Column: "group_id", Type: ref{to: "groups"}, Required: true, Fixed: true},
+		{Name: "channel", Column: "channel_id", Type: ref{to: "channels"}, Required: true, Fixed: true},
+		{Name: "priority", Type: integer{0, 100}, Default: 0, Doc: "layer: the lowest with a usable channel serves all; 0 = primary, 1 = backup"},
+		{Name: "weight", Type: integer{1, 1000}, Default: 1, Doc: "share within the layer"},
+	},
+}
+
+var resultClasses = &Resource{
+	Name: "result-classes", Title: "class of a result code", Table: "result_class", Key: []string{"channel", "code"}, Filter: []string{"channel"},
+	Read: Everyone, Make: Operator | Admin, Edit: Operator | Admin, Remove: Operator | Admin,
+	Fields: []Field{
+		{Name: "channel", Column: "channel_id", Type: ref{to: "channels", zero: "all channels"}, Default: 0, Fixed: true},
+		{Name: "code", Type: integer{1, idMax}, Required: true, Fixed: true},
+		{Name: "class", Type: classes, Required: true, Doc: "what follows the code; codes without a class are terminal"},
+	},
+}
