@@ -89,6 +89,8 @@ type Workflow struct {
 	BatchMaxWait   time.Duration `yaml:"batch_max_wait" allow:"0s..50ms"`   // ≤ 50ms
 	Poll           time.Duration `yaml:"poll" allow:"1ms..10s"`             // when no wake arrives
 	Validity       time.Duration `yaml:"validity" allow:"1s..168h"`         // of a message without ValId_Time
+	ReviewMax      int           `yaml:"review_max" allow:"0..1000000"`     // messages of one enterprise held for review; beyond: KEYWORD
+	ReviewWait     time.Duration `yaml:"review_wait" allow:"1m..168h"`      // a hold that nobody decides ends EXPIRED
 }
 
 // Outbox carries commands to the edges: hints on Redis Streams and the pull from PostgreSQL.
@@ -129,6 +131,10 @@ type Event struct {
 	URL         string        `yaml:"url" allow:"any"`              // of the core's callback; empty = this process's own
 	Timeout     time.Duration `yaml:"timeout" allow:"100ms..2m"`    // of one request, longer than the server's deadline
 	IdleTimeout time.Duration `yaml:"idle_timeout" allow:"1s..10m"` // of pooled connections, shorter than the server's
+	Singles     int           `yaml:"singles" allow:"1..64"`        // single-event requests at once, of one queue
+	TLSCA       string        `yaml:"tls_ca" allow:"any"`           // PEM file of who signed the core's certificate; empty = the system's
+	TLSCert     string        `yaml:"tls_cert" allow:"any"`         // PEM file with which the edge proves itself
+	TLSKey      string        `yaml:"tls_key" allow:"any"`
 }
 
 // Callback is the core's event endpoint.
@@ -140,6 +146,9 @@ type Callback struct {
 	TransactionMax   int           `yaml:"transaction_max" allow:"20..100"` // events per transaction, 20..100
 	IdleTimeout      time.Duration `yaml:"idle_timeout" allow:"1s..30m"`    // 120s
 	HeaderTimeout    time.Duration `yaml:"header_timeout" allow:"1s..30m"`  // 125s
+	TLSCert          string        `yaml:"tls_cert" allow:"any"`            // PEM file; empty = plain HTTP
+	TLSKey           string        `yaml:"tls_key" allow:"any"`
+	TLSClientCA      string        `yaml:"tls_client_ca" allow:"any"` // PEM file: only edges whose certificate it signed
 }
 
 // Settlement matches receipts and moves states and money.

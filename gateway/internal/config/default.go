@@ -16,7 +16,7 @@ func Default() Config {
 		},
 		Workflow: Workflow{
 			Workers: 2, BatchMax: 256, BatchTarget: 64, BatchWeightMax: 512, BatchMaxWait: 5 * time.Millisecond,
-			Poll: 100 * time.Millisecond, Validity: 24 * time.Hour,
+			Poll: 100 * time.Millisecond, Validity: 24 * time.Hour, ReviewMax: 10_000, ReviewWait: 24 * time.Hour,
 		},
 		Outbox: Outbox{HintEntriesMax: 32, Pull: time.Second, PullMax: 512, RedisSlow: 200 * time.Millisecond, SweepEvery: time.Second, RerouteAfter: 10 * time.Second},
 		Supplier: Supplier{
@@ -25,7 +25,7 @@ func Default() Config {
 		},
 		Event: Event{
 			BatchMax: 100, BatchTarget: 50, BatchWait: 10 * time.Millisecond, BytesMax: 1 << 20, RetainMax: 50_000, RetainBytes: 64 << 20,
-			RetryMin: 50 * time.Millisecond, RetryMax: 10 * time.Second, Timeout: 10 * time.Second, IdleTimeout: 60 * time.Second,
+			RetryMin: 50 * time.Millisecond, RetryMax: 10 * time.Second, Timeout: 10 * time.Second, IdleTimeout: 60 * time.Second, Singles: 8,
 		},
 		Callback: Callback{
 			Listen: "127.0.0.1:8090", RequestDeadline: 8 * time.Second, StatementTimeout: 5 * time.Second, TransactionMax: 100,
