@@ -55,6 +55,19 @@ const (
 	Alert
 )
 
+// String is the word shown to people.
+func (a Action) String() string {
+	switch a {
+	case Reject:
+		return "reject"
+	case Hold:
+		return "hold"
+	case Alert:
+		return "alert"
+	}
+	return "none"
+}
+
 // Limits of an enterprise. 0 is no limit.
 type Limits struct {
 	Enterprise int32

@@ -13,6 +13,7 @@ import (
 	"cmppgateway/gateway/internal/ledger"
 	"cmppgateway/gateway/internal/message"
 	"cmppgateway/gateway/internal/outbox"
+	"cmppgateway/gateway/internal/policy"
 	"cmppgateway/gateway/internal/store"
 	"cmppgateway/gateway/internal/wake"
 	"cmppgateway/gateway/sms"
@@ -56,10 +57,22 @@ type batch struct {
 	messages  messages
 	submits   submits
 	refusals  refusals
+	holds     holds
+	uses      uses
+	now       time.Time // of the transaction
+	used      []used    // today, before this batch
+	keywords  map[hit]int
 	deads     []deadLetter
 	freezes   []ledger.Entry
 	commands  map[int32][]outbox.Command
 	refusedBy map[message.Reason]int
+}
+
+// hit is a keyword found in messages of an enterprise.
+type hit struct {
+	action     policy.Action
+	keyword    int32
+	enterprise int32
 }
 
 type deadLetter struct {
@@ -120,7 +133,7 @@ func (w *Workflow) try(ctx context.Context, enterprises []int32, m mode) (*batch
 	b := &batch{}
 	run := func() error {
 		return store.Retry(ctx, w.Pool, func(tx pgx.Tx) error {
-			fresh := &batch{from: map[int32]int64{}, terms: map[int32]terms{}, funds: map[int32]int64{}, commands: map[int32][]outbox.Command{}, refusedBy: map[message.Reason]int{}}
+			fresh := &batch{from: map[int32]int64{}, terms: map[int32]terms{}, funds: map[int32]int64{}, commands: map[int32][]outbox.Command{}, refusedBy: map[message.Reason]int{}, keywords: map[hit]int{}}
 			err := w.transact(ctx, tx, enterprises, m, fresh)
 			b = fresh
 			return err
@@ -145,17 +158,19 @@ func (w *Workflow) transact(ctx context.Context, tx pgx.Tx, enterprises []int32,
 	if err := w.claim(ctx, tx, enterprises, m, b); err != nil || len(b.rows) == 0 {
 		return err
 	}
-	if err := w.decide(ctx, m, b); err != nil {
+	if err := w.decide(ctx, tx, m, b); err != nil {
 		return err
 	}
 	var q pgx.Batch
 	q.Queue(store.WorkflowTake, ids(b.rows))
+	b.holds.queue(&q)
 	b.messages.queue(&q)
 	b.submits.queue(&q)
 	b.refusals.queue(&q)
 	for _, d := range b.deads {
 		q.Queue(store.WorkflowDeadLetter, d.id, d.reason, d.raw)
 	}
+	b.uses.queue(&q)
 	ledger.Queue(&q, b.freezes)
 	return tx.SendBatch(ctx, &q).Close()
 }
@@ -191,6 +206,14 @@ func (w *Workflow) claim(ctx context.Context, tx pgx.Tx, enterprises []int32, m 
 		var t terms
 		_, err := pgx.ForEachRow(rows, []any{&app, &t.enterprise, &t.appActive, &t.enterpriseActive, &t.price, &t.priceVersion, &t.unitRule, &t.chargeOn, &t.refundOn, &t.lane}, func() error {
 			b.terms[app] = t
+			return nil
+		})
+		return err
+	})
+	q.Queue(store.WorkflowUse, enterprises).Query(func(rows pgx.Rows) error {
+		var u used
+		_, err := pgx.ForEachRow(rows, []any{&b.now, &u.enterprise, &u.app, &u.messages}, func() error {
+			b.used = append(b.used, u)
 			return nil
 		})
 		return err
@@ -267,6 +290,12 @@ func (w *Workflow) committed(ctx context.Context, b *batch) {
 			name = "passed"
 		}
 		w.metrics.messages.WithLabelValues(name).Add(float64(n))
+	}
+	for h, n := range b.keywords {
+		w.metrics.keywords.WithLabelValues(h.action.String()).Add(float64(n))
+		if h.action == policy.Alert {
+			w.Log.Warn("keyword alert", slog.Int("keyword_id", int(h.keyword)), slog.Int("enterprise_id", int(h.enterprise)), slog.Int("messages", n))
+		}
 	}
 	for channel, commands := range b.commands {
 		w.Hints.Hint(ctx, channel, commands)

@@ -1,6 +1,9 @@
 package workflow
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -22,7 +25,8 @@ type messages struct {
 	carrier                                        []int16
 	lane                                           []message.Lane
 	registered, fmt, udhi, pkTotal, pkNumber, node []int16
-	stat                                           []string
+	stat, signature                                []string
+	template, keyword                              []int32
 	dest, src, service, content                    [][]byte
 }
 
@@ -39,11 +43,13 @@ func (m *messages) add(id, msgID, freeze int64, r *row, t terms, v *verdict, bil
 	m.pkTotal, m.pkNumber, m.node = append(m.pkTotal, r.pkTotal), append(m.pkNumber, r.pkNumber), append(m.node, r.node)
 	m.stat, m.dest, m.src = append(m.stat, stat), append(m.dest, v.dest), append(m.src, r.src)
 	m.service, m.content = append(m.service, r.service), append(m.content, r.content)
+	m.signature, m.template, m.keyword = append(m.signature, v.Signature), append(m.template, v.Template), append(m.keyword, v.Keyword)
 }
 
 func (m *messages) queue(q *pgx.Batch) {
 	q.Queue(store.WorkflowMessage, m.id, m.msgID, m.freeze, m.price, m.phone, m.session, m.acceptedAt, m.validUntil, m.enterprise, m.app, m.channel, m.units, m.priceVersion,
-		m.state, m.bill, m.chargeOn, m.refundOn, m.reason, m.carrier, m.lane, m.registered, m.fmt, m.udhi, m.pkTotal, m.pkNumber, m.node, m.stat, m.dest, m.src, m.service, m.content)
+		m.state, m.bill, m.chargeOn, m.refundOn, m.reason, m.carrier, m.lane, m.registered, m.fmt, m.udhi, m.pkTotal, m.pkNumber, m.node, m.stat, m.dest, m.src, m.service, m.content,
+		m.signature, m.template, m.keyword)
 }
 
 // submits are the columns of INSERT submit_outbox.
@@ -61,6 +67,47 @@ func (s *submits) add(id, msg int64, channel, enterprise int32, lane message.Lan
 func (s *submits) queue(q *pgx.Batch) {
 	if len(s.id) > 0 {
 		q.Queue(store.WorkflowSubmit, s.id, s.message, s.channel, s.enterprise, s.lane)
+	}
+}
+
+// holds are the columns of INSERT review_hold.
+type holds struct {
+	message                  []int64
+	enterprise, app, keyword []int32
+	expiresAt                []time.Time
+}
+
+func (h *holds) add(msg int64, r *row, keyword int32, expiresAt time.Time) {
+	h.message, h.enterprise, h.app = append(h.message, msg), append(h.enterprise, r.enterprise), append(h.app, r.app)
+	h.keyword, h.expiresAt = append(h.keyword, keyword), append(h.expiresAt, expiresAt)
+}
+
+func (h *holds) queue(q *pgx.Batch) {
+	if len(h.message) > 0 {
+		q.Queue(store.WorkflowHold, h.message, h.enterprise, h.app, h.keyword, h.expiresAt)
+	}
+}
+
+// uses are the columns of the daily counters.
+type uses struct {
+	enterprise, app []int32
+	messages        []int64
+}
+
+// count adds what passed to the counters of its applications, in their order.
+func (b *batch) count(passed map[int32]int64) {
+	apps := slices.SortedFunc(maps.Keys(passed), func(x, y int32) int {
+		return cmp.Or(cmp.Compare(b.terms[x].enterprise, b.terms[y].enterprise), cmp.Compare(x, y))
+	})
+	for _, app := range apps {
+		b.uses.enterprise, b.uses.app = append(b.uses.enterprise, b.terms[app].enterprise), append(b.uses.app, app)
+		b.uses.messages = append(b.uses.messages, passed[app])
+	}
+}
+
+func (u *uses) queue(q *pgx.Batch) {
+	if len(u.app) > 0 {
+		q.Queue(store.WorkflowUseAdd, u.enterprise, u.app, u.messages)
 	}
 }
 

@@ -7,6 +7,9 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"cmppgateway/gateway/internal/config"
 	"cmppgateway/gateway/internal/ledger"
 	"cmppgateway/gateway/internal/message"
 	"cmppgateway/gateway/internal/outbox"
@@ -16,7 +19,7 @@ import (
 	"cmppgateway/gateway/sms"
 )
 
-// verdict is policy's, with the route that follows from it.
+// verdict is policy's for one recipient, with the route that follows from it.
 type verdict struct {
 	policy.Verdict
 
@@ -28,120 +31,218 @@ type verdict struct {
 	channel int32
 }
 
-// decide makes messages, commands, refusals and freezes of the claimed rows.
-func (w *Workflow) decide(ctx context.Context, m mode, b *batch) error {
-	snap, now := w.Settings.Current(), time.Now()
-	frozen := map[int32]*ledger.Entry{}
-	need := 0
-	for _, r := range b.rows {
-		need += 3 * (1 + bytes.Count(r.dest, []byte{','}))
+// subject is one inbox row as policy sees it.
+type subject struct {
+	row      *row
+	terms    terms
+	message  policy.Message
+	check    policy.Verdict
+	verdicts []verdict // one per recipient
+	err      error     // the row cannot be judged
+}
+
+// decide makes messages, commands, refusals and freezes of the claimed rows, in order: what passes counts for what follows.
+func (w *Workflow) decide(ctx context.Context, tx pgx.Tx, m mode, b *batch) error {
+	snap := w.Settings.Current()
+	list := make([]subject, len(b.rows))
+	for i := range b.rows {
+		list[i] = subject{row: &b.rows[i], terms: b.terms[b.rows[i].app]}
+		list[i].read(snap, b.now)
 	}
-	ids, err := newPool(ctx, w.IDs, need+2*len(b.rows))
+	known, err := &known{}, error(nil)
+	if m.refuse == nil { // else the row fails by itself, perhaps in what would be asked about it
+		if known, err = w.lookUp(ctx, tx, snap, b, list); err != nil {
+			return err
+		}
+	}
+	need := 0
+	for i := range list {
+		need += 3*len(list[i].verdicts) + 2
+	}
+	ids, err := newPool(ctx, w.IDs, need)
 	if err != nil {
 		return err
 	}
-	for i := range b.rows {
-		r := &b.rows[i]
-		t := b.terms[r.app]
-		verdicts, cause := judge(snap, r, t, now)
-		if m.refuse != nil {
-			cause = m.refuse
+	frozen := map[int32]*ledger.Entry{}
+	for i := range list {
+		s := &list[i]
+		if err := w.settle(s, snap, known, m, b, ids); err != nil {
+			return err
 		}
-		if cause != nil {
-			b.deads = append(b.deads, deadLetter{id: ids.next(), reason: cause.Error(), raw: r.content})
-			refuseAll(verdicts, message.ReasonSystem)
-		}
-		cost := int64(0)
-		for k := range verdicts {
-			if verdicts[k].state == message.Checked {
-				cost += int64(verdicts[k].Units) * t.price
-			}
-		}
-		// A group send is affordable wholly or not at all.
-		if cost > b.funds[r.enterprise] {
-			if !m.lock {
-				return errShort
-			}
-			refuseAll(verdicts, message.ReasonBalance)
-			cost = 0
-		}
-		b.funds[r.enterprise] -= cost
-		for k := range verdicts {
-			b.add(ids, r, t, &verdicts[k], k, frozen, w.Config.Validity, now)
+		for k := range s.verdicts {
+			b.add(ids, snap, s, k, frozen, w.Config)
 		}
 	}
 	for _, e := range frozen {
 		b.freezes = append(b.freezes, *e)
 	}
+	if known.tally != nil {
+		b.count(known.tally.Uses())
+	}
 	return nil
 }
 
-// judge gives one verdict per recipient. A panic of a rule is an error of this row, not of the process.
-func judge(snap *settings.Snapshot, r *row, t terms, now time.Time) (verdicts []verdict, err error) {
-	recipients := bytes.Split(r.dest, []byte{','})
-	verdicts = make([]verdict, len(recipients))
-	for i := range verdicts {
-		verdicts[i].dest, verdicts[i].Units = recipients[i], 1
+// settle brings a row's verdicts to what the account can pay.
+func (w *Workflow) settle(s *subject, snap *settings.Snapshot, k *known, m mode, b *batch, ids *idPool) error {
+	cause, mark := m.refuse, 0
+	if cause == nil {
+		mark = k.tally.Mark()
+		s.judge(snap, k, w.Config.ReviewMax)
+		cause = s.err
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("policy: panic: %v\n%s", p, debug.Stack())
+	if cause != nil {
+		b.deads = append(b.deads, deadLetter{id: ids.next(), reason: cause.Error(), raw: s.row.content})
+		s.refuse(message.ReasonSystem)
+		if k.tally != nil {
+			k.tally.Undo(mark)
 		}
-	}()
-	for i := range verdicts {
-		v := &verdicts[i]
-		content := policy.ReadContent(sms.Fmt(r.fmt), uint8(r.udhi), r.content, t.unitRule)
-		v.Units = content.Units
-		v.Verdict = (*policy.Set)(nil).Check(policy.Message{EnterpriseActive: t.enterpriseActive, ApplicationActive: t.appActive, Content: content}, now)
+		return nil
+	}
+	cost, held := int64(0), 0
+	for i := range s.verdicts {
+		if v := &s.verdicts[i]; v.state == message.Checked {
+			cost += int64(v.Units) * s.terms.price
+			if v.Held() {
+				held++
+			}
+		}
+	}
+	// A group send is affordable wholly or not at all.
+	if cost > b.funds[s.row.enterprise] {
+		if !m.lock {
+			return errShort
+		}
+		s.refuse(message.ReasonBalance)
+		k.tally.Undo(mark)
+		return nil
+	}
+	b.funds[s.row.enterprise] -= cost
+	k.held[s.row.enterprise] += held
+	return nil
+}
+
+// guard makes a panic of a rule an error of this row, not of the process.
+func (s *subject) guard() {
+	if p := recover(); p != nil {
+		s.err = fmt.Errorf("policy: panic: %v\n%s", p, debug.Stack())
+	}
+}
+
+// read finds out what follows from the row alone.
+func (s *subject) read(snap *settings.Snapshot, now time.Time) {
+	r, t := s.row, s.terms
+	recipients := bytes.Split(r.dest, []byte{','})
+	s.verdicts = make([]verdict, len(recipients))
+	for i := range s.verdicts {
+		s.verdicts[i].dest, s.verdicts[i].Units = recipients[i], 1
+	}
+	defer s.guard()
+	s.message = policy.Message{
+		Enterprise: r.enterprise, App: r.app, EnterpriseActive: t.enterpriseActive, ApplicationActive: t.appActive, Lane: t.lane, ValidUntil: r.validUntil,
+		Content: policy.ReadContent(sms.Fmt(r.fmt), uint8(r.udhi), r.content, t.unitRule),
+	}
+	s.check = snap.Policy.Check(s.message, now)
+	for i := range s.verdicts {
+		v := &s.verdicts[i]
+		v.Verdict, v.Units = s.check, s.message.Content.Units
 		var bad error
 		if v.Phone, bad = sms.NormalizeNumber(string(v.dest)); bad != nil {
 			v.Reason = v.BadNumber()
 		}
-		v.state = message.Checked
-		switch {
-		case v.Reason != message.NoReason:
-			v.state = message.Rejected
-		case r.validUntil != nil && !now.Before(*r.validUntil):
-			v.Reason, v.state = message.ReasonExpired, message.Expired
-		default:
-			route(snap, r, v)
-		}
 	}
-	return verdicts, nil
 }
 
-// route finds the carrier of the number and the first candidate of the application's group for it. Without one the
-// message fails here, before any supplier.
-func route(snap *settings.Snapshot, r *row, v *verdict) {
-	v.carrier = snap.Table.Carrier(v.Phone)
-	if app := snap.Applications[r.app]; app != nil {
-		if group := snap.Groups[app.Routes[v.carrier]]; group != nil {
-			if c, ok := group.Pick(v.Phone, nil); ok {
-				v.channel = c.ChannelID
-				return
+// ask notes what the database must be asked about the recipients.
+func (s *subject) ask(snap *settings.Snapshot, ask *wanted) {
+	if s.err != nil {
+		return
+	}
+	most, _ := snap.Policy.Limits(s.row.enterprise).Needed()
+	for i := range s.verdicts {
+		v := &s.verdicts[i]
+		if v.Reason != message.NoReason {
+			continue
+		}
+		n := policy.Number{Enterprise: s.row.enterprise, Phone: v.Phone}
+		ask.phones[v.Phone] = true
+		ask.blocks[policy.Block{Number: n, Signature: v.Signature, Marketing: s.message.Lane == message.Marketing}] = true
+		if most > 0 {
+			ask.recent[n] = true
+		}
+		if snap.Policy.Modes(s.row.app).DuplicateSeconds > 0 {
+			ask.repeats[repeat{s.row.app, v.Phone, string(s.row.content)}] = true
+		}
+		if v.Held() {
+			ask.holds[s.row.enterprise] = true
+		}
+	}
+}
+
+// judge applies what is known of the numbers, and finds the routes.
+func (s *subject) judge(snap *settings.Snapshot, k *known, reviewMax int) {
+	if s.err != nil {
+		return
+	}
+	defer s.guard()
+	held := k.held[s.row.enterprise]
+	for i := range s.verdicts {
+		v := &s.verdicts[i]
+		recipient := policy.Recipient{Phone: v.Phone}
+		if snap.Policy.Modes(s.row.app).DuplicateSeconds > 0 {
+			recipient.Content = string(s.row.content)
+		}
+		if v.Reason == message.NoReason {
+			v.Reason = k.tally.Judge(&s.message, &s.check, recipient)
+		}
+		if v.Reason == message.NoReason {
+			v.carrier = snap.Table.CarrierOf(v.Phone, k.overrides[v.Phone])
+			var c routing.Candidate
+			c, v.Reason = snap.Route(s.row.app, v.carrier, v.Signature, v.Phone, nil)
+			v.channel = c.ChannelID
+		}
+		if v.Held() {
+			if held++; held > reviewMax {
+				v.Reason, v.channel = message.ReasonKeyword, 0
 			}
 		}
+		switch v.Reason {
+		case message.NoReason:
+			v.state = message.Checked
+			k.tally.Count(&s.message, recipient)
+		case message.ReasonExpired:
+			v.state = message.Expired
+		default:
+			v.state = message.Rejected
+		}
 	}
-	v.Reason, v.state = message.ReasonRoute, message.Rejected
 }
 
-func refuseAll(verdicts []verdict, reason message.Reason) {
-	for i := range verdicts {
-		if verdicts[i].state == message.Checked || reason == message.ReasonSystem {
-			verdicts[i].Reason, verdicts[i].state, verdicts[i].channel = reason, message.Rejected, 0
+// refuse ends a row as a whole. What failed by itself (SYSTEM) keeps nothing of what was found in it.
+func (s *subject) refuse(reason message.Reason) {
+	for i := range s.verdicts {
+		v := &s.verdicts[i]
+		if reason == message.ReasonSystem {
+			v.Verdict, v.carrier = policy.Verdict{}, routing.Unknown
+		} else if v.state != message.Checked {
+			continue
 		}
+		v.Reason, v.state, v.channel = reason, message.Rejected, 0
 	}
 }
 
 // add writes one message of a row, and what follows from its verdict, into the batch.
-func (b *batch) add(ids *idPool, r *row, t terms, v *verdict, index int, frozen map[int32]*ledger.Entry, validity time.Duration, now time.Time) {
+func (b *batch) add(ids *idPool, snap *settings.Snapshot, s *subject, index int, frozen map[int32]*ledger.Entry, c config.Workflow) {
+	r, t, v := s.row, s.terms, &s.verdicts[index]
 	id, msgID := ids.next(), r.msgID+int64(index)
-	validUntil := now.Add(validity)
+	validUntil := b.now.Add(c.Validity)
 	if r.validUntil != nil {
 		validUntil = *r.validUntil
 	}
 	bill, entry, stat := message.BillNone, int64(0), ""
 	b.refusedBy[v.Reason]++
+	if v.Action != 0 && v.Reason != message.ReasonSystem {
+		b.keywords[hit{v.Action, v.Keyword, r.enterprise}]++
+	}
 	if v.state == message.Checked {
 		e := frozen[r.enterprise]
 		if e == nil {
@@ -151,19 +252,31 @@ func (b *batch) add(ids *idPool, r *row, t terms, v *verdict, index int, frozen 
 		e.N++
 		e.Amount += int64(v.Units) * t.price
 		bill, entry = message.Frozen, e.ID
+	}
+	switch {
+	case v.state == message.Checked && v.Held():
+		b.holds.add(id, r, v.Keyword, earlier(b.now.Add(c.ReviewWait), validUntil))
+	case v.state == message.Checked:
 		submit := ids.next()
 		b.submits.add(submit, id, v.channel, r.enterprise, t.lane)
 		b.commands[v.channel] = append(b.commands[v.channel], outbox.Command{
 			SubmitID: submit, MessageID: id, ChannelID: v.channel, EnterpriseID: r.enterprise, AppID: r.app, Attempt: 1, Part: 1, Parts: 1, Lane: int16(t.lane),
 			Phone: int64(v.Phone), Fmt: r.fmt, UDHI: r.udhi, PkTotal: r.pkTotal, PkNumber: r.pkNumber, Src: r.src, Service: r.service, Content: r.content, ValidUntil: validUntil,
 		})
-	} else {
-		stat = v.Reason.Stat()
+	default:
+		stat = snap.Stat(r.app, v.Reason)
 		if r.registered == 1 {
 			b.refusals.add(ids.next(), id, msgID, r, stat, v.dest)
 		}
 	}
 	b.messages.add(id, msgID, entry, r, t, v, bill, validUntil, stat)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // idPool hands out ids taken in one go.
