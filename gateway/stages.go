@@ -112,10 +112,15 @@ func (g *gateway) startEdge() error {
 	if url == "" {
 		url = g.callback
 	}
-	g.events = event.New(event.Options{
+	var err error
+	g.events, err = event.New(event.Options{
 		Config: g.config.Event, Node: g.node.Number, NodeEpoch: g.node.Epoch, IDs: g.node.IDs, Instance: g.instance(), Redis: g.rdb,
-		URL: url, Token: g.config.Callback.Token, Log: g.log, Registerer: g.registry,
+		URL: url, Token: g.config.Callback.Token, Mode: func(kind string) settings.CallbackMode { return g.settings.Current().CallbackMode(kind) },
+		Log: g.log, Registerer: g.registry,
 	})
+	if err != nil {
+		return err
+	}
 	if err := g.events.Load(g.ctx); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package callback
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"hash/fnv"
 	"log/slog"
@@ -47,8 +48,32 @@ func faultOf(err error) fault {
 	return fault{codeInternal, err}
 }
 
+// work applies the events of one request. A shadow does all of it in transactions that are taken back.
+type work struct {
+	*Server
+
+	shadow bool
+}
+
+// errShadow takes a shadow's transaction back.
+var errShadow = errors.New("shadow: taken back")
+
+// tx runs fn in a transaction.
+func (s *work) tx(ctx context.Context, fn func(pgx.Tx) error) error {
+	err := store.Retry(ctx, s.Pool, func(tx pgx.Tx) error {
+		if err := fn(tx); err != nil || !s.shadow {
+			return err
+		}
+		return errShadow
+	})
+	if errors.Is(err, errShadow) {
+		return nil
+	}
+	return err
+}
+
 // apply applies the events of a batch and answers them in their order.
-func (s *Server) apply(ctx context.Context, events []event.Event) []event.Result {
+func (s *work) apply(ctx context.Context, events []event.Event) []event.Result {
 	faults := make([]fault, len(events))
 	byType := map[string][]int{}
 	for i, e := range events {
@@ -80,10 +105,12 @@ func (s *Server) apply(ctx context.Context, events []event.Event) []event.Result
 	for i, e := range events {
 		f := faults[i]
 		// Refused for good only once its octets are kept.
-		if f.code != "" && !f.retryable() {
+		if f.code != "" && !f.retryable() && !s.shadow {
 			f = s.bury(ctx, e, f)
 		}
-		s.metrics.events.WithLabelValues(typeLabel(e.Type), codeLabel(f.code)).Inc()
+		if !s.shadow {
+			s.metrics.events.WithLabelValues(typeLabel(e.Type), codeLabel(f.code)).Inc()
+		}
 		results[i] = event.Result{EventID: e.ID, Accepted: f.code == "", Retryable: f.retryable(), ErrorCode: f.code}
 	}
 	return results
@@ -132,7 +159,7 @@ func alone[T any](items []item[T], apply func([]item[T]) error) []fault {
 
 // results settles submit results, in transactions of different submits: a batch may hold unknown and then the late answer
 // of one.
-func (s *Server) results(ctx context.Context, items []item[event.SubmitResult]) (faults []fault) {
+func (s *work) results(ctx context.Context, items []item[event.SubmitResult]) (faults []fault) {
 	for len(items) > 0 {
 		n, seen := 0, map[int64]bool{}
 		for n < len(items) && n < s.Config.TransactionMax && !seen[items[n].value.SubmitID] {
@@ -145,17 +172,17 @@ func (s *Server) results(ctx context.Context, items []item[event.SubmitResult]) 
 	return faults
 }
 
-func (s *Server) settle(ctx context.Context, items []item[event.SubmitResult]) error {
+func (s *work) settle(ctx context.Context, items []item[event.SubmitResult]) error {
 	results := make([]event.SubmitResult, len(items))
 	for i, it := range items {
 		results[i] = it.value
 	}
 	var out *settlement.Outcome
-	err := store.Retry(ctx, s.Pool, func(tx pgx.Tx) (err error) {
+	err := s.tx(ctx, func(tx pgx.Tx) (err error) {
 		out, err = settlement.ApplyResults(ctx, tx, s.Node.IDs, s.Settings.Current(), results)
 		return err
 	})
-	if err != nil {
+	if err != nil || s.shadow {
 		return err
 	}
 	s.metrics.outcomes.WithLabelValues("moved").Add(float64(out.Moved))
@@ -167,17 +194,20 @@ func (s *Server) settle(ctx context.Context, items []item[event.SubmitResult]) e
 }
 
 // receipts hands receipts to the writer of the log.
-func (s *Server) receipts(ctx context.Context, items []item[event.Receipt]) []fault {
+func (s *work) receipts(ctx context.Context, items []item[event.Receipt]) []fault {
 	rows := make([]receipt, len(items))
 	for i, it := range items {
 		rows[i] = receipt{it.event.ID, it.value}
+	}
+	if s.shadow {
+		return slices.Repeat([]fault{faultOf(s.tx(ctx, func(tx pgx.Tx) error { return s.intake.insert(ctx, tx, rows) }))}, len(rows))
 	}
 	faults := s.intake.write(ctx, rows)
 	s.Wake.Publish(wake.Receipts)
 	return faults
 }
 
-func (s *Server) uplinks(ctx context.Context, items []item[event.Uplink]) (faults []fault) {
+func (s *work) uplinks(ctx context.Context, items []item[event.Uplink]) (faults []fault) {
 	for chunk := range slices.Chunk(items, s.Config.TransactionMax) {
 		faults = append(faults, alone(chunk, func(chunk []item[event.Uplink]) error { return s.insertUplinks(ctx, chunk) })...)
 	}
@@ -196,7 +226,7 @@ func compareKeys(a, b uplinkKey) int {
 	return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.msgID, b.msgID), cmp.Compare(a.phone, b.phone), cmp.Compare(a.dest, b.dest), cmp.Compare(a.hash, b.hash))
 }
 
-func (s *Server) insertUplinks(ctx context.Context, items []item[event.Uplink]) error {
+func (s *work) insertUplinks(ctx context.Context, items []item[event.Uplink]) error {
 	rows := map[uplinkKey]item[event.Uplink]{}
 	for _, it := range items {
 		h := fnv.New64a()
@@ -224,30 +254,41 @@ func (s *Server) insertUplinks(ctx context.Context, items []item[event.Uplink]) 
 		accounts, channels = append(accounts, k.account), append(channels, it.value.ChannelID)
 		formats, udhis, contents = append(formats, it.value.Fmt), append(udhis, it.value.UDHI), append(contents, raw(it.value.Content))
 	}
-	return store.Retry(ctx, s.Pool, func(tx pgx.Tx) error {
+	return s.tx(ctx, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, store.CallbackUplinks, ids, msgIDs, phones, dests, at, accounts, channels, formats, udhis, contents, hashes)
 		return err
 	})
 }
 
 // deadLetter keeps what an edge could not make an event of.
-func (s *Server) deadLetter(ctx context.Context, e event.Event) fault {
+func (s *work) deadLetter(ctx context.Context, e event.Event) fault {
 	var d event.DeadLetter
 	if err := decode(e, &d); err != nil {
 		return fault{codeBadEvent, err}
 	}
-	_, err := s.Pool.Exec(ctx, store.CallbackDeadLetter, e.ID, clean(d.Kind), clean(d.Reason), raw(d.Raw))
-	return faultOf(err)
+	return faultOf(s.tx(ctx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, store.CallbackDeadLetter, e.ID, clean(d.Kind), clean(d.Reason), raw(d.Raw), d.AccountID)
+		return err
+	}))
 }
 
 // bury keeps a refused event. While that fails, the event is to be offered again.
-func (s *Server) bury(ctx context.Context, e event.Event, f fault) fault {
+func (s *work) bury(ctx context.Context, e event.Event, f fault) fault {
 	reason := f.code + ": " + clean(f.cause.Error())
 	s.Log.Error("event refused", slog.Int64("event_id", e.ID), slog.String("type", typeLabel(e.Type)), slog.String("code", f.code), slog.Any("error", f.cause))
-	if _, err := s.Pool.Exec(ctx, store.CallbackDeadLetter, e.ID, "event "+typeLabel(e.Type), reason, raw(e.Payload)); err != nil {
+	if _, err := s.Pool.Exec(ctx, store.CallbackDeadLetter, e.ID, "event "+typeLabel(e.Type), reason, raw(e.Payload), accountOf(e)); err != nil {
 		return fault{codeBusy, err}
 	}
 	return f
+}
+
+// accountOf is the supplier account a payload names, as far as it can be read.
+func accountOf(e event.Event) int32 {
+	var p struct {
+		Account int32 `json:"accountId"`
+	}
+	_ = json.Unmarshal(e.Payload, &p) // what cannot be read names none
+	return p.Account
 }
 
 func raw(b []byte) []byte {

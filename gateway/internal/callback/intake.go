@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"cmppgateway/gateway/internal/event"
@@ -110,7 +111,7 @@ func (in *intake) insist(ctx context.Context, rows []receipt) []fault {
 	faults := make([]fault, len(rows))
 	pause := intakePause
 	for {
-		err := in.insert(ctx, rows)
+		err := in.insert(ctx, in.pool, rows)
 		f := faultOf(err)
 		if f.code == codeInternal {
 			if len(rows) == 1 {
@@ -138,7 +139,12 @@ func (in *intake) insist(ctx context.Context, rows []receipt) []fault {
 	}
 }
 
-func (in *intake) insert(ctx context.Context, rows []receipt) error {
+// execer is a pool or a transaction.
+type execer interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+func (in *intake) insert(ctx context.Context, on execer, rows []receipt) error {
 	seqs, err := in.node.IDs.Take(ctx, len(rows))
 	if err != nil {
 		return err
@@ -153,6 +159,6 @@ func (in *intake) insert(ctx context.Context, rows []receipt) error {
 		accounts[i], channels[i] = r.AccountID, r.ChannelID
 		stats[i], submitTimes[i], doneTimes[i], srcs[i] = r.Stat, r.SubmitTime, r.DoneTime, r.Src
 	}
-	_, err = in.pool.Exec(ctx, store.CallbackReceipts, ids, seqs, msgIDs, phones, at, accounts, channels, in.node.Number, stats, submitTimes, doneTimes, srcs)
+	_, err = on.Exec(ctx, store.CallbackReceipts, ids, seqs, msgIDs, phones, at, accounts, channels, in.node.Number, stats, submitTimes, doneTimes, srcs)
 	return err
 }

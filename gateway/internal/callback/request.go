@@ -8,25 +8,17 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"time"
 
 	"cmppgateway/gateway/internal/event"
 )
 
-// request is a batch whose envelope is in order; the events' payloads are judged one by one.
-type request struct {
-	BatchID           string        `json:"batchId"`
-	GatewayInstanceID string        `json:"gatewayInstanceId"`
-	CreatedAt         time.Time     `json:"createdAt"`
-	Events            []event.Event `json:"events"`
-}
-
 // batchIDMax bounds what is echoed.
 const batchIDMax = 200
 
-// parse reads a batch. Its error names the field, its value and what is wanted.
-func parse(r io.Reader) (request, error) {
-	var req request
+// parse reads a batch whose envelope is in order; the events' payloads are judged one by one. Its error names the field,
+// its value and what is wanted.
+func parse(r io.Reader) (event.BatchRequest, error) {
+	var req event.BatchRequest
 	body, err := io.ReadAll(r)
 	if err != nil {
 		return req, err
@@ -52,6 +44,26 @@ func parse(r io.Reader) (request, error) {
 		}
 	}
 	return req, nil
+}
+
+// parseSingle reads the body of a single-event endpoint: an Event, whose type the path says.
+func parseSingle(r io.Reader, kind string) (event.Event, error) {
+	var e event.Event
+	body, err := io.ReadAll(r)
+	if err != nil {
+		return e, err
+	}
+	if err := json.Unmarshal(body, &e); err != nil {
+		return e, fmt.Errorf("body: %w", err)
+	}
+	if e.ID <= 0 {
+		return e, fmt.Errorf("eventId: %d: want above 0", e.ID)
+	}
+	if e.Type != "" && e.Type != kind {
+		return e, fmt.Errorf("type: %q: want %s, or nothing", e.Type, kind)
+	}
+	e.Type = kind
+	return e, nil
 }
 
 // badID names the event whose id cannot be read, which the decoder does not.

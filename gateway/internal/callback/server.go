@@ -1,15 +1,20 @@
 package callback
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -45,7 +50,7 @@ type Options struct {
 	Registry prometheus.Registerer
 }
 
-// Server takes batches of events. Create it with New, start it once with Run.
+// Server takes events, in batches and alone. Create it with New, start it once with Run.
 type Server struct {
 	Options
 
@@ -59,24 +64,58 @@ type Server struct {
 
 // New listens at Config.Listen; requests are taken once Run is called.
 func New(ctx context.Context, o Options) (*Server, error) {
+	secure, err := tlsConfig(o.Config)
+	if err != nil {
+		return nil, fmt.Errorf("callback: %w", err)
+	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", o.Config.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("callback: %w", err)
+	}
+	if secure != nil {
+		l = tls.NewListener(l, secure)
 	}
 	s := &Server{
 		Options: o, listener: l, metrics: newMetrics(o.Registry), slots: make(chan struct{}, requestsMax), token: sha256.Sum256([]byte(o.Config.Token)),
 		intake: newIntake(o.Pool, o.Node, o.Log),
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc(event.Path, s.batch)
+	mux.Handle(event.Path, s.endpoint(s.batch))
+	for _, kind := range settings.EventTypes {
+		mux.Handle(event.SinglePath(kind), s.endpoint(func(ctx context.Context, body io.Reader) (any, error) { return s.single(ctx, body, kind) }))
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, http.StatusNotFound, "NOT_FOUND", fmt.Sprintf("path %q: want %s", r.URL.Path, event.Path))
+		refuse(w, http.StatusNotFound, "NOT_FOUND", fmt.Sprintf("path %q: want %s or %s", r.URL.Path, event.Path, event.SinglePath("TYPE")))
 	})
 	s.http = &http.Server{
 		Handler: mux, ReadHeaderTimeout: o.Config.HeaderTimeout, IdleTimeout: o.Config.IdleTimeout, MaxHeaderBytes: 16 << 10,
 		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
 	}
 	return s, nil
+}
+
+// tlsConfig is nil for plain HTTP. With a client authority only edges that prove themselves get through the handshake.
+func tlsConfig(c config.Callback) (*tls.Config, error) {
+	if c.TLSCert == "" {
+		return nil, nil //nolint:nilnil // plain HTTP
+	}
+	cert, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
+	if err != nil {
+		return nil, fmt.Errorf("tls_cert, tls_key: %w", err)
+	}
+	t := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}}
+	if c.TLSClientCA == "" {
+		return t, nil
+	}
+	pem, err := os.ReadFile(c.TLSClientCA)
+	if err != nil {
+		return nil, fmt.Errorf("tls_client_ca: %w", err)
+	}
+	t.ClientCAs, t.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
+	if !t.ClientCAs.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("tls_client_ca: no certificate in %s", c.TLSClientCA)
+	}
+	return t, nil
 }
 
 // Addr is where the server listens.
@@ -112,49 +151,75 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// batch is the one endpoint.
-func (s *Server) batch(w http.ResponseWriter, r *http.Request) {
-	start := time.Now()
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-	default:
-		refuse(w, http.StatusServiceUnavailable, codeBusy, fmt.Sprintf("%d requests in work: no more than that", requestsMax))
-		return
-	}
-	if r.Method != http.MethodPost {
-		w.Header().Set("Allow", http.MethodPost)
-		refuse(w, http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED", fmt.Sprintf("method %s: want POST", r.Method))
-		return
-	}
-	if !s.allowed(r) {
-		refuse(w, http.StatusUnauthorized, "UNAUTHORIZED", "Authorization: want the bearer token of callback.token")
-		return
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), s.Config.RequestDeadline) // r's is canceled when the client goes
-	defer cancel()
-	// A body that trickles in is as slow as a transaction that hangs.
-	conn := http.NewResponseController(w)
-	err := conn.SetReadDeadline(start.Add(s.Config.RequestDeadline))
-	var req request
-	if err == nil {
-		req, err = parse(http.MaxBytesReader(w, r.Body, event.MaxBytes))
-	}
-	if err == nil {
-		err = conn.SetReadDeadline(time.Time{}) // from here on a read only tells that the client has gone
-	}
+// batch applies a batch, or says what it would do when it is a shadow.
+func (s *Server) batch(ctx context.Context, body io.Reader) (any, error) {
+	req, err := parse(body)
 	if err != nil {
-		status, code := http.StatusBadRequest, "BAD_REQUEST"
-		if _, large := errors.AsType[*http.MaxBytesError](err); large {
-			status, code = http.StatusRequestEntityTooLarge, "TOO_LARGE"
-			err = fmt.Errorf("body: more than %d octets", event.MaxBytes)
-		}
-		refuse(w, status, code, err.Error())
-		return
+		return nil, err
 	}
-	resp := event.BatchResponse{BatchID: req.BatchID, Results: s.apply(ctx, req.Events)}
-	s.metrics.request.Observe(time.Since(start).Seconds())
-	answer(w, http.StatusOK, resp)
+	w := &work{Server: s, shadow: req.Shadow}
+	return event.BatchResponse{BatchID: req.BatchID, Results: w.apply(ctx, req.Events)}, nil
+}
+
+// single applies one event, with the same idempotency: whether an event comes alone or in a batch, or once each way, it is
+// applied once (capacity-plan §6.5).
+func (s *Server) single(ctx context.Context, body io.Reader, kind string) (any, error) {
+	e, err := parseSingle(body, kind)
+	if err != nil {
+		return nil, err
+	}
+	w := &work{Server: s}
+	return w.apply(ctx, []event.Event{e})[0], nil
+}
+
+// endpoint bounds, checks and times what all endpoints have in common. An error of f is the request's fault.
+func (s *Server) endpoint(f func(context.Context, io.Reader) (any, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		start := time.Now()
+		select {
+		case s.slots <- struct{}{}:
+			defer func() { <-s.slots }()
+		default:
+			refuse(w, http.StatusServiceUnavailable, codeBusy, fmt.Sprintf("%d requests in work: no more than that", requestsMax))
+			return
+		}
+		if r.Method != http.MethodPost {
+			w.Header().Set("Allow", http.MethodPost)
+			refuse(w, http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED", fmt.Sprintf("method %s: want POST", r.Method))
+			return
+		}
+		if !s.allowed(r) {
+			refuse(w, http.StatusUnauthorized, "UNAUTHORIZED", "Authorization: want the bearer token of callback.token")
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), s.Config.RequestDeadline) // r's is canceled when the client goes
+		defer cancel()
+		// A body that trickles in is as slow as a transaction that hangs.
+		conn := http.NewResponseController(w)
+		err := conn.SetReadDeadline(start.Add(s.Config.RequestDeadline))
+		var body []byte
+		if err == nil {
+			body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, event.MaxBytes))
+		}
+		if err == nil {
+			err = conn.SetReadDeadline(time.Time{}) // from here on a read only tells that the client has gone
+		}
+		var resp any
+		if err == nil {
+			resp, err = f(ctx, bytes.NewReader(body))
+		}
+		if err != nil {
+			status, code := http.StatusBadRequest, "BAD_REQUEST"
+			if _, large := errors.AsType[*http.MaxBytesError](err); large {
+				status, code = http.StatusRequestEntityTooLarge, "TOO_LARGE"
+				err = fmt.Errorf("body: more than %d octets", event.MaxBytes)
+			}
+			refuse(w, status, code, err.Error())
+			return
+		}
+		s.metrics.request.Observe(time.Since(start).Seconds())
+		answer(w, http.StatusOK, resp)
+	})
 }
 
 func (s *Server) allowed(r *http.Request) bool {

@@ -141,7 +141,11 @@ func (c Config) relations() (faults FaultsError) {
 		wrong(err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "", "event.url", c.Event.URL, "want http://host:port")
 	}
 	// Whoever reaches the callback moves messages and money; whoever reaches the admin API reads the settings.
-	wrong(c.Callback.Token == "" && !loopback(c.Callback.Listen), "callback.token", `""`, "needed when callback.listen is not on loopback")
+	wrong(c.Callback.Token == "" && c.Callback.TLSClientCA == "" && !loopback(c.Callback.Listen), "callback.token", `""`, "needed when callback.listen is not on loopback, or callback.tls_client_ca")
+	wrong((c.Callback.TLSCert == "") != (c.Callback.TLSKey == ""), "callback.tls_key", c.Callback.TLSKey, "callback.tls_cert and tls_key belong together")
+	wrong(c.Callback.TLSClientCA != "" && c.Callback.TLSCert == "", "callback.tls_cert", `""`, "needed with callback.tls_client_ca")
+	wrong((c.Event.TLSCert == "") != (c.Event.TLSKey == ""), "event.tls_key", c.Event.TLSKey, "event.tls_cert and tls_key belong together")
+	wrong(c.Callback.TLSCert != "" && c.Event.URL == "", "event.url", `""`, "needed with callback.tls_cert: https and the name in the certificate")
 	wrong(c.Admin.Token == "" && !loopback(c.Admin.Listen), "admin.token", `""`, "needed when admin.listen is not on loopback")
 	most("inbound.max_unauthenticated", c.Inbound.MaxUnauthenticated, "inbound.max_connections", c.Inbound.MaxConnections)
 	below("inbound.probe_timeout", c.Inbound.ProbeTimeout, "inbound.login_timeout", c.Inbound.LoginTimeout)

@@ -1,6 +1,10 @@
 package event
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"cmppgateway/gateway/internal/settings"
+)
 
 type metrics struct {
 	batch    prometheus.Histogram
@@ -8,6 +12,7 @@ type metrics struct {
 	retries  *prometheus.CounterVec
 	refused  *prometheus.CounterVec
 	copies   *prometheus.CounterVec
+	shadows  *prometheus.CounterVec
 	repeats  prometheus.Counter
 	late     prometheus.Counter
 	full     prometheus.Counter
@@ -26,6 +31,7 @@ func newMetrics(q *Queue, reg prometheus.Registerer) *metrics {
 		requests: counter("cmppgw_event_requests_total", "Batches offered to the core, by outcome of the request.", "queue", "outcome"),
 		retries:  counter("cmppgw_event_retries_total", "Events offered again.", "queue"),
 		refused:  counter("cmppgw_event_refused_total", "Events the core refused for good; it keeps them in dead_letter.", "type"),
+		shadows:  counter("cmppgw_event_shadow_total", "Events of shadow batches, by how their answer compares with the one that counted; failed counts batches.", "queue", "outcome"),
 		copies:   counter("cmppgw_event_copies_total", "Batches written to the copy in Redis, by outcome.", "outcome"),
 	}
 	single := counter("cmppgw_event_delivers_total", "DELIVERs that did not simply become an event, by reason.", "reason")
@@ -39,6 +45,12 @@ func newMetrics(q *Queue, reg prometheus.Registerer) *metrics {
 			defer q.mu.Unlock()
 			return float64(l.held)
 		}))
+	}
+	for _, mode := range []settings.CallbackMode{settings.CallbackBatch, settings.CallbackShadow, settings.CallbackSingle} {
+		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "cmppgw_event_offered", Help: "Events offered in this mode and not accepted yet; a switch is over when the old mode has none.",
+			ConstLabels: prometheus.Labels{"mode": mode.String()},
+		}, func() float64 { return float64(q.offered(mode)) }))
 	}
 	gauge := func(name, help string, f func() float64) {
 		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))

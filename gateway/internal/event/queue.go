@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"cmppgateway/gateway/internal/config"
+	"cmppgateway/gateway/internal/settings"
 )
 
 // AnswerWithin is how long a DELIVER may wait to be safe; after it the supplier repeats, and the repeat is the same event
@@ -37,6 +38,7 @@ type Options struct {
 	Redis      *redis.Client // its address and credentials are used by a client of the queue's own
 	URL        string        // base of the core's callback, as http://127.0.0.1:8090
 	Token      string
+	Mode       func(eventType string) settings.CallbackMode // how a type travels, asked whenever an event is first offered; nil = in batches
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 }
@@ -92,7 +94,10 @@ type item struct {
 	due     time.Time // when in later
 	tries   int
 	done    bool
-	own     *entry // its copy in this node's shard
+	via     settings.CallbackMode // how it was first offered; it is finished that way
+	offered bool                  // via is set
+	submit  int64                 // results of one submit go one after the other; 0 = not told
+	own     *entry                // its copy in this node's shard
 	adopted *shard
 }
 
@@ -129,8 +134,11 @@ const (
 	uplinks
 )
 
-// New makes a queue. Load fills it with what an earlier life of the node left.
-func New(o Options) *Queue {
+// New makes a queue; the error is of the TLS files. Load fills it with what an earlier life of the node left.
+func New(o Options) (*Queue, error) {
+	if o.Mode == nil {
+		o.Mode = func(string) settings.CallbackMode { return settings.CallbackBatch }
+	}
 	q := &Queue{o: o}
 	q.instance, _ = json.Marshal(o.Instance) // a string always encodes
 	for i, name := range []string{"result", "receipt", "uplink"} {
@@ -139,10 +147,13 @@ func New(o Options) *Queue {
 			toCopy: make(chan struct{}, 1), toSend: make(chan struct{}, 1),
 		}
 	}
+	var err error
+	if q.http, err = newHTTPClient(o.Config); err != nil {
+		return nil, fmt.Errorf("event queue: %w", err)
+	}
 	q.m = newMetrics(q, o.Registerer)
 	q.rdb = q.newClient()
-	q.http = newHTTPClient(o.Config)
-	return q
+	return q, nil
 }
 
 func shardKey(node int16, name string) string { return "{ev:" + strconv.Itoa(int(node)) + "}:" + name }
@@ -208,6 +219,22 @@ func (q *Queue) Held() int {
 	return q.held
 }
 
+// offered is the number of events offered in that mode and not accepted yet.
+func (q *Queue) offered(mode settings.CallbackMode) (n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, l := range q.lanes {
+		for _, list := range [][]*item{l.offering, l.later, l.ready} {
+			for _, it := range list {
+				if it.offered && it.via == mode && !it.done {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
+
 // Result queues the outcome of a submit. It is always taken: reserved says that it uses up a place kept by Reserve; a late
 // answer has none, and is bounded by the windows.
 func (q *Queue) Result(r *SubmitResult, reserved bool) {
@@ -215,7 +242,7 @@ func (q *Queue) Result(r *SubmitResult, reserved bool) {
 	if r.Parts > 1 {
 		kind = TypeSubmitSegmentResult
 	}
-	it := &item{id: ResultID(r.SubmitID, r.State, r.SupplierMsgID), kind: kind}
+	it := &item{id: ResultID(r.SubmitID, r.State, r.SupplierMsgID), kind: kind, submit: r.SubmitID}
 	if !q.encode(it, r) {
 		return
 	}

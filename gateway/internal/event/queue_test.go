@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -36,24 +37,43 @@ type core struct {
 	applied map[int64]event.Event
 	offers  int
 	order   []int64
+	ways    map[int64]map[string]int // how often each event came by which way
 }
 
 func newCore(t *testing.T) *core {
 	t.Helper()
-	c := &core{applied: make(map[int64]event.Event)}
+	c := &core{applied: make(map[int64]event.Event), ways: make(map[int64]map[string]int)}
 	c.Server = httptest.NewServer(http.HandlerFunc(c.serve))
 	t.Cleanup(c.Close)
 	return c
 }
 
 func (c *core) serve(w http.ResponseWriter, r *http.Request) {
-	if c.down.Load() || r.URL.Path != event.Path || r.Header.Get("Authorization") != "Bearer secret" {
+	if c.down.Load() || r.Header.Get("Authorization") != "Bearer secret" {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
 	body, err := io.ReadAll(r.Body)
 	var b event.BatchRequest
-	if err != nil || json.Unmarshal(body, &b) != nil || len(b.Events) == 0 || len(b.Events) > event.MaxEvents || len(body) > event.MaxBytes {
+	way := "batch"
+	if kind := path.Base(r.URL.Path); kind != "batch" {
+		way = "single"
+		var e event.Event
+		if err == nil {
+			err = json.Unmarshal(body, &e)
+		}
+		if e.Type != kind {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		b.Events = []event.Event{e}
+	} else if err == nil {
+		err = json.Unmarshal(body, &b)
+	}
+	if b.Shadow {
+		way = "shadow"
+	}
+	if err != nil || len(b.Events) == 0 || len(b.Events) > event.MaxEvents || len(body) > event.MaxBytes {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
@@ -67,18 +87,26 @@ func (c *core) serve(w http.ResponseWriter, r *http.Request) {
 	answer := event.BatchResponse{BatchID: b.BatchID}
 	for _, e := range b.Events {
 		c.offers++
+		if c.ways[e.ID] == nil {
+			c.ways[e.ID] = make(map[string]int)
+		}
+		c.ways[e.ID][way]++
 		res := event.Result{EventID: e.ID, Accepted: true}
 		if c.answer != nil {
 			res = c.answer(e)
 			res.EventID = e.ID
 		}
-		if _, known := c.applied[e.ID]; res.Accepted && !known {
+		if _, known := c.applied[e.ID]; res.Accepted && !known && !b.Shadow {
 			c.applied[e.ID] = e
 			c.order = append(c.order, e.ID)
 		}
 		answer.Results = append(answer.Results, res)
 	}
 	c.mu.Unlock()
+	if way == "single" {
+		_ = json.NewEncoder(w).Encode(answer.Results[0])
+		return
+	}
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
@@ -128,7 +156,10 @@ func (r *rig) start(t *testing.T, change ...func(o *event.Options)) (q *event.Qu
 	for _, f := range change {
 		f(&o)
 	}
-	q = event.New(o)
+	q, err := event.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := q.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -487,11 +518,12 @@ func TestAtTheBoundNothingIsTakenInAndNothingDropped(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.core.down.Store(true)
-	q := event.New(func() event.Options {
-		o := r.opts
-		o.Config.RetainMax, o.Registerer = 10, prometheus.NewRegistry()
-		return o
-	}())
+	o := r.opts
+	o.Config.RetainMax, o.Registerer = 10, prometheus.NewRegistry()
+	q, err := event.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
 	room := make(chan struct{}, 1)
 	q.OnRoom(func() {
 		select {

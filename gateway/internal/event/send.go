@@ -4,31 +4,67 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
 	mrand "math/rand/v2"
 	"net/http"
+	"os"
 	"strconv"
 	"time"
 
 	"cmppgateway/gateway/internal/config"
+	"cmppgateway/gateway/internal/settings"
 )
 
 // Path of the core's batch endpoint.
 const Path = "/api/gateway/events/batch"
+
+// SinglePath is the path of the core's endpoint for single events of a type.
+func SinglePath(eventType string) string { return "/api/gateway/events/" + eventType }
 
 const (
 	envelope    = 512     // octets of a request beside its events
 	responseMax = 1 << 20 // octets of a response that are read
 )
 
-func newHTTPClient(c config.Event) *http.Client {
-	t := &http.Transport{
-		MaxIdleConns: 8, MaxIdleConnsPerHost: 8, IdleConnTimeout: c.IdleTimeout, ResponseHeaderTimeout: c.Timeout, DisableCompression: true,
+// newHTTPClient keeps a connection for every request that may be under way at once.
+func newHTTPClient(c config.Event) (*http.Client, error) {
+	secure, err := tlsConfig(c)
+	if err != nil {
+		return nil, err
 	}
-	return &http.Client{Transport: t, Timeout: c.Timeout}
+	conns := 3 * (1 + c.Singles)
+	t := &http.Transport{
+		MaxIdleConns: conns, MaxIdleConnsPerHost: conns, IdleConnTimeout: c.IdleTimeout, ResponseHeaderTimeout: c.Timeout, DisableCompression: true,
+		TLSClientConfig: secure,
+	}
+	return &http.Client{Transport: t, Timeout: c.Timeout}, nil
+}
+
+func tlsConfig(c config.Event) (*tls.Config, error) {
+	t := &tls.Config{MinVersion: tls.VersionTLS12}
+	if c.TLSCA != "" {
+		pem, err := os.ReadFile(c.TLSCA)
+		if err != nil {
+			return nil, fmt.Errorf("tls_ca: %w", err)
+		}
+		t.RootCAs = x509.NewCertPool()
+		if !t.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("tls_ca: no certificate in %s", c.TLSCA)
+		}
+	}
+	if c.TLSCert != "" {
+		cert, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
+		if err != nil {
+			return nil, fmt.Errorf("tls_cert, tls_key: %w", err)
+		}
+		t.Certificates = []tls.Certificate{cert}
+	}
+	return t, nil
 }
 
 func randomText() string { return rand.Text() }
@@ -125,10 +161,32 @@ func (q *Queue) next(l *lane, most int) (batch []*item, pause time.Duration) {
 			return nil, left
 		}
 	}
-	batch = append(batch, l.ready[:min(most, len(l.ready))]...)
-	l.ready = l.ready[len(batch):]
+	batch = q.sameWay(l, most)
 	l.offering = batch
 	return batch, 0
+}
+
+// sameWay takes the first of ready and those after it that travel in the same way, at most most. What was offered before goes
+// as it went then, so that no event is under way in two ways at once (capacity-plan §6.5). mu is held.
+func (q *Queue) sameWay(l *lane, most int) (batch []*item) {
+	var left []*item
+	for i, it := range l.ready {
+		if len(batch) == most {
+			left = append(left, l.ready[i:]...)
+			break
+		}
+		if !it.offered {
+			it.via = q.o.Mode(it.kind)
+		}
+		if len(batch) > 0 && it.via != batch[0].via {
+			left = append(left, it)
+			continue
+		}
+		it.offered = true
+		batch = append(batch, it)
+	}
+	l.ready = left
+	return batch
 }
 
 // readyAgain puts refused events whose time has come at the end of ready. Queue.mu is held.
@@ -190,7 +248,7 @@ func (q *Queue) backOff(tries int) time.Duration {
 
 // offer posts one batch and applies the answers.
 func (q *Queue) offer(ctx context.Context, l *lane, batch []*item, number int) error {
-	answers, err := q.post(ctx, l, batch, number)
+	answers, err := q.send(ctx, l, batch, number)
 	outcome := "ok"
 	if err != nil {
 		outcome = "failed"
@@ -236,31 +294,26 @@ func (q *Queue) offer(ctx context.Context, l *lane, batch []*item, number int) e
 	return nil
 }
 
-func (q *Queue) post(ctx context.Context, l *lane, batch []*item, number int) (map[int64]Result, error) {
-	body := q.request(l, batch, number)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, q.o.URL+Path, bytes.NewReader(body))
-	if err != nil {
-		return nil, fmt.Errorf("callback: %w", err)
+// send offers a batch in the way its events travel.
+func (q *Queue) send(ctx context.Context, l *lane, batch []*item, number int) (map[int64]Result, error) {
+	switch batch[0].via {
+	case settings.CallbackSingle:
+		return q.postSingles(ctx, batch)
+	case settings.CallbackShadow:
+		// The shadow first: after the real thing every event would be a repetition.
+		shadow, err := q.post(ctx, l, batch, number, true)
+		answers, realErr := q.postSingles(ctx, batch)
+		q.compare(l, shadow, err, answers)
+		return answers, realErr
 	}
-	req.Header.Set("Content-Type", "application/json")
-	if q.o.Token != "" {
-		req.Header.Set("Authorization", "Bearer "+q.o.Token)
-	}
-	resp, err := q.http.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("callback: %w", err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, responseMax))
-	if resp.StatusCode != http.StatusOK {
-		return nil, statusError(resp.StatusCode)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("callback: %w", err)
-	}
+	return q.post(ctx, l, batch, number, false)
+}
+
+// post offers a batch as one request.
+func (q *Queue) post(ctx context.Context, l *lane, batch []*item, number int, shadow bool) (map[int64]Result, error) {
 	var r BatchResponse
-	if err := json.Unmarshal(answer, &r); err != nil {
-		return nil, fmt.Errorf("callback: answer: %w", err)
+	if err := q.exchange(ctx, Path, q.request(l, batch, number, shadow), &r); err != nil {
+		return nil, err
 	}
 	answers := make(map[int64]Result, len(r.Results))
 	for _, x := range r.Results {
@@ -269,8 +322,36 @@ func (q *Queue) post(ctx context.Context, l *lane, batch []*item, number int) (m
 	return answers, nil
 }
 
+// exchange posts a body and reads the answer.
+func (q *Queue) exchange(ctx context.Context, path string, body []byte, to any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, q.o.URL+path, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("callback: %w", err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if q.o.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+q.o.Token)
+	}
+	resp, err := q.http.Do(req)
+	if err != nil {
+		return fmt.Errorf("callback: %w", err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, responseMax))
+	if resp.StatusCode != http.StatusOK {
+		return statusError(resp.StatusCode)
+	}
+	if err != nil {
+		return fmt.Errorf("callback: %w", err)
+	}
+	if err := json.Unmarshal(answer, to); err != nil {
+		return fmt.Errorf("callback: answer: %w", err)
+	}
+	return nil
+}
+
 // request encodes a BatchRequest from events that are encoded already.
-func (q *Queue) request(l *lane, batch []*item, number int) []byte {
+func (q *Queue) request(l *lane, batch []*item, number int, shadow bool) []byte {
 	size := envelope
 	for _, it := range batch {
 		size += len(it.raw) + 1
@@ -288,7 +369,11 @@ func (q *Queue) request(l *lane, batch []*item, number int) []byte {
 	b = append(b, q.instance...)
 	b = append(b, `,"createdAt":"`...)
 	b = time.Now().UTC().AppendFormat(b, time.RFC3339Nano)
-	b = append(b, `","events":[`...)
+	b = append(b, '"')
+	if shadow {
+		b = append(b, `,"shadow":true`...)
+	}
+	b = append(b, `,"events":[`...)
 	for i, it := range batch {
 		if i > 0 {
 			b = append(b, ',')

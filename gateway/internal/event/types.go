@@ -93,11 +93,13 @@ const (
 	MaxBytes  = 1 << 20
 )
 
-// BatchRequest is the body of POST /api/gateway/events/batch.
+// BatchRequest is the body of POST /api/gateway/events/batch. A shadow request is judged as any other, applied and taken
+// back: its answers are what the core would have said (capacity-plan §7).
 type BatchRequest struct {
 	BatchID           string    `json:"batchId"`
 	GatewayInstanceID string    `json:"gatewayInstanceId"`
 	CreatedAt         time.Time `json:"createdAt"`
+	Shadow            bool      `json:"shadow,omitempty"`
 	Events            []Event   `json:"events"`
 }
 
@@ -107,7 +109,7 @@ type BatchResponse struct {
 	Results []Result `json:"results"`
 }
 
-// Result is the core's answer for one event. ErrorCode is one of callback's closed list.
+// Result is the core's answer for one event, and the whole answer of a single-event endpoint. ErrorCode is one of callback's closed list.
 type Result struct {
 	EventID   int64  `json:"eventId,string"`
 	Accepted  bool   `json:"accepted"`

@@ -429,9 +429,12 @@ func (r *rig) edge(tb testing.TB) *edge {
 	rdb := redis.NewClient(r.redis)
 	bus := wake.New(rdb, r.log)
 	reg := prometheus.NewRegistry()
-	q := event.New(event.Options{
+	q, err := event.New(event.Options{
 		Config: r.cfg.Event, Node: node.Number, NodeEpoch: node.Epoch, IDs: node.IDs, Instance: "edge", Redis: rdb, URL: r.core.URL, Log: r.log, Registerer: reg,
 	})
+	if err != nil {
+		tb.Fatal(err)
+	}
 	if err := q.Load(tb.Context()); err != nil {
 		tb.Fatal(err)
 	}
