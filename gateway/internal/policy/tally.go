@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"time"
 
 	"cmppgateway/gateway/internal/message"
@@ -18,12 +19,17 @@ type Number struct {
 	Phone      uint64
 }
 
-// Block is an opt-out as a message meets it.
-type Block struct {
+// OptOut is a number that wants no messages of an enterprise (0 = of anybody), with a signature ("" = whatever it is).
+type OptOut struct {
 	Number
 
-	Signature string
-	Marketing bool // the message is of the marketing lane
+	Signature     string
+	MarketingOnly bool // messages of the other lanes are welcome
+}
+
+// blocks says whether the opt-out is about a message of enterprise.
+func (o *OptOut) blocks(m *Message, v *Verdict) bool {
+	return (o.Enterprise == 0 || o.Enterprise == m.Enterprise) && (o.Signature == "" || o.Signature == v.Signature) && (!o.MarketingOnly || m.Lane == message.Marketing)
 }
 
 type repetition struct {
@@ -38,7 +44,7 @@ type Tally struct {
 	set     *Set
 	now     time.Time
 	recent  map[Number][]time.Time // messages that passed, newest first
-	blocked map[Block]bool
+	optOuts map[uint64][]OptOut
 	sent    map[repetition]bool
 	byApp   map[int32]int64 // passed today
 	byOwner map[int32]int64
@@ -56,7 +62,7 @@ type counted struct {
 // NewTally begins a batch at now.
 func NewTally(s *Set, now time.Time) *Tally {
 	return &Tally{
-		set: s, now: now, recent: make(map[Number][]time.Time), blocked: make(map[Block]bool), sent: make(map[repetition]bool),
+		set: s, now: now, recent: make(map[Number][]time.Time), optOuts: make(map[uint64][]OptOut), sent: make(map[repetition]bool),
 		byApp: make(map[int32]int64), byOwner: make(map[int32]int64), added: make(map[Number]int),
 	}
 }
@@ -64,8 +70,8 @@ func NewTally(s *Set, now time.Time) *Tally {
 // Recent says when messages of an enterprise to a number passed, newest first, as many as its limits can need.
 func (t *Tally) Recent(n Number, at []time.Time) { t.recent[n] = at }
 
-// OptedOut says that a number wants no such message.
-func (t *Tally) OptedOut(b Block) { t.blocked[b] = true }
+// OptedOut adds an opt-out.
+func (t *Tally) OptedOut(o OptOut) { t.optOuts[o.Phone] = append(t.optOuts[o.Phone], o) }
 
 // Sent says that an application has sent this content to a number within the time it may not be repeated.
 func (t *Tally) Sent(app int32, r Recipient) { t.sent[repetition{app, r.Phone, r.Content}] = true }
@@ -81,7 +87,7 @@ func (t *Tally) Judge(m *Message, v *Verdict, r Recipient) message.Reason {
 	n := Number{m.Enterprise, r.Phone}
 	modes, limits := t.set.Modes(m.App), t.set.Limits(m.Enterprise)
 	switch {
-	case t.blocked[Block{n, v.Signature, m.Lane == message.Marketing}]:
+	case slices.ContainsFunc(t.optOuts[r.Phone], func(o OptOut) bool { return o.blocks(m, v) }):
 		return message.ReasonBlacklist
 	case modes.DuplicateSeconds > 0 && t.sent[repetition{m.App, r.Phone, r.Content}]:
 		return message.ReasonRisk

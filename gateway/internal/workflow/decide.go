@@ -157,23 +157,18 @@ func (s *subject) ask(snap *settings.Snapshot, ask *wanted) {
 	if s.err != nil {
 		return
 	}
-	most, _ := snap.Policy.Limits(s.row.enterprise).Needed()
+	duplicates := snap.Policy.Modes(s.row.app).DuplicateSeconds > 0
 	for i := range s.verdicts {
 		v := &s.verdicts[i]
 		if v.Reason != message.NoReason {
 			continue
 		}
-		n := policy.Number{Enterprise: s.row.enterprise, Phone: v.Phone}
-		ask.phones[v.Phone] = true
-		ask.blocks[policy.Block{Number: n, Signature: v.Signature, Marketing: s.message.Lane == message.Marketing}] = true
-		if most > 0 {
-			ask.recent[n] = true
-		}
-		if snap.Policy.Modes(s.row.app).DuplicateSeconds > 0 {
-			ask.repeats[repeat{s.row.app, v.Phone, string(s.row.content)}] = true
+		ask.numbers = append(ask.numbers, policy.Number{Enterprise: s.row.enterprise, Phone: v.Phone})
+		if duplicates {
+			ask.repeats = append(ask.repeats, repeat{s.row.app, v.Phone, string(s.row.content)})
 		}
 		if v.Held() {
-			ask.holds[s.row.enterprise] = true
+			ask.holds = append(ask.holds, s.row.enterprise)
 		}
 	}
 }

@@ -31,13 +31,11 @@ type known struct {
 	held      map[int32]int // messages held for review, by enterprise
 }
 
-// wanted is what a batch asks of the database: each thing once, sorted. One statement each, however many rows.
+// wanted is what a batch asks of the database: one statement each, however many rows. Sorted and each once when asked.
 type wanted struct {
-	phones  map[uint64]bool
-	recent  map[policy.Number]bool
-	blocks  map[policy.Block]bool
-	repeats map[repeat]bool
-	holds   map[int32]bool
+	numbers []policy.Number // every number that nothing has objected to so far
+	repeats []repeat        // of applications that refuse repetitions
+	holds   []int32         // enterprises with a message to be held
 }
 
 type repeat struct {
@@ -52,17 +50,22 @@ func (w *Workflow) lookUp(ctx context.Context, tx pgx.Tx, snap *settings.Snapsho
 	for _, u := range b.used {
 		k.tally.Used(u.enterprise, u.app, u.messages)
 	}
-	ask := wanted{map[uint64]bool{}, map[policy.Number]bool{}, map[policy.Block]bool{}, map[repeat]bool{}, map[int32]bool{}}
+	ask := wanted{numbers: make([]policy.Number, 0, len(list))}
 	for i := range list {
 		list[i].ask(snap, &ask)
 	}
+	if len(ask.numbers) == 0 {
+		return k, nil
+	}
+	ask.numbers = unique(ask.numbers, func(x, y policy.Number) int {
+		return cmp.Or(cmp.Compare(x.Phone, y.Phone), cmp.Compare(x.Enterprise, y.Enterprise))
+	})
 	var q pgx.Batch
-	k.askOverrides(&q, ask.phones)
-	k.askBlocks(&q, ask.blocks)
-	k.askRecent(&q, snap.Policy, b.now, ask.recent)
+	k.askPhones(&q, ask.numbers)
+	k.askRecent(&q, snap.Policy, b.now, ask.numbers)
 	k.askRepeats(&q, snap.Policy, b.now, ask.repeats)
 	if len(ask.holds) > 0 {
-		q.Queue(store.WorkflowHeld, sorted(ask.holds, cmp.Compare[int32]), w.Config.ReviewMax).Query(func(rows pgx.Rows) error {
+		q.Queue(store.WorkflowHeld, unique(ask.holds, cmp.Compare[int32]), w.Config.ReviewMax).Query(func(rows pgx.Rows) error {
 			var enterprise int32
 			var n int
 			_, err := pgx.ForEachRow(rows, []any{&enterprise, &n}, func() error {
@@ -72,30 +75,22 @@ func (w *Workflow) lookUp(ctx context.Context, tx pgx.Tx, snap *settings.Snapsho
 			return err
 		})
 	}
-	if q.Len() == 0 {
-		return k, nil
-	}
 	return k, tx.SendBatch(ctx, &q).Close()
 }
 
-func sorted[K comparable](set map[K]bool, compare func(a, b K) int) []K {
-	list := make([]K, 0, len(set))
-	for x := range set {
-		list = append(list, x)
-	}
+func unique[T comparable](list []T, compare func(a, b T) int) []T {
 	slices.SortFunc(list, compare)
-	return list
+	return slices.Compact(list)
 }
 
-func (k *known) askOverrides(q *pgx.Batch, phones map[uint64]bool) {
-	if len(phones) == 0 {
-		return
+// askPhones asks what is known of a number whoever sends to it: where it was ported to, and what it has opted out of.
+func (k *known) askPhones(q *pgx.Batch, numbers []policy.Number) {
+	phones, enterprises := make([]int64, 0, len(numbers)), []int32{0}
+	for _, n := range numbers {
+		phones, enterprises = append(phones, int64(n.Phone)), append(enterprises, n.Enterprise)
 	}
-	list := make([]int64, 0, len(phones))
-	for _, p := range sorted(phones, cmp.Compare[uint64]) {
-		list = append(list, int64(p))
-	}
-	q.Queue(store.WorkflowOverride, list).Query(func(rows pgx.Rows) error {
+	phones, enterprises = slices.Compact(phones), unique(enterprises, cmp.Compare[int32])
+	q.Queue(store.WorkflowOverride, phones).Query(func(rows pgx.Rows) error {
 		var phone int64
 		var carrier routing.Carrier
 		_, err := pgx.ForEachRow(rows, []any{&phone, &carrier}, func() error {
@@ -104,48 +99,33 @@ func (k *known) askOverrides(q *pgx.Batch, phones map[uint64]bool) {
 		})
 		return err
 	})
-}
-
-func (k *known) askBlocks(q *pgx.Batch, blocks map[policy.Block]bool) {
-	if len(blocks) == 0 {
-		return
-	}
-	var phones []int64
-	var enterprises []int32
-	var signatures []string
-	var marketing []bool
-	for _, b := range sorted(blocks, func(x, y policy.Block) int {
-		return cmp.Or(cmp.Compare(x.Phone, y.Phone), cmp.Compare(x.Enterprise, y.Enterprise), cmp.Compare(x.Signature, y.Signature))
-	}) {
-		phones, enterprises = append(phones, int64(b.Phone)), append(enterprises, b.Enterprise)
-		signatures, marketing = append(signatures, b.Signature), append(marketing, b.Marketing)
-	}
-	q.Queue(store.WorkflowOptOut, phones, enterprises, signatures, marketing).Query(func(rows pgx.Rows) error {
-		var b policy.Block
+	q.Queue(store.WorkflowOptOut, phones, enterprises).Query(func(rows pgx.Rows) error {
 		var phone int64
-		_, err := pgx.ForEachRow(rows, []any{&phone, &b.Enterprise, &b.Signature, &b.Marketing}, func() error {
-			b.Phone = uint64(phone)
-			k.tally.OptedOut(b)
+		var o policy.OptOut
+		_, err := pgx.ForEachRow(rows, []any{&phone, &o.Enterprise, &o.Signature, &o.MarketingOnly}, func() error {
+			o.Phone = uint64(phone)
+			k.tally.OptedOut(o)
 			return nil
 		})
 		return err
 	})
 }
 
-func (k *known) askRecent(q *pgx.Batch, set *policy.Set, now time.Time, numbers map[policy.Number]bool) {
-	if len(numbers) == 0 {
-		return
-	}
-	var enterprises, most, seconds []int32
-	var phones []int64
+func (k *known) askRecent(q *pgx.Batch, set *policy.Set, now time.Time, numbers []policy.Number) {
+	enterprises, most, seconds := make([]int32, 0, len(numbers)), make([]int32, 0, len(numbers)), make([]int32, 0, len(numbers))
+	phones := make([]int64, 0, len(numbers))
 	var longest time.Duration
-	for _, n := range sorted(numbers, func(x, y policy.Number) int {
-		return cmp.Or(cmp.Compare(x.Phone, y.Phone), cmp.Compare(x.Enterprise, y.Enterprise))
-	}) {
+	for _, n := range numbers {
 		count, window := set.Limits(n.Enterprise).Needed()
+		if count == 0 {
+			continue
+		}
 		enterprises, phones = append(enterprises, n.Enterprise), append(phones, int64(n.Phone))
 		most, seconds = append(most, int32(count)), append(seconds, int32(window/time.Second))
 		longest = max(longest, window)
+	}
+	if len(phones) == 0 {
+		return
 	}
 	lo, hi := bounds(now, longest)
 	q.Queue(store.WorkflowRecent, enterprises, phones, most, seconds, lo, hi).Query(func(rows pgx.Rows) error {
@@ -163,7 +143,7 @@ func (k *known) askRecent(q *pgx.Batch, set *policy.Set, now time.Time, numbers 
 	})
 }
 
-func (k *known) askRepeats(q *pgx.Batch, set *policy.Set, now time.Time, repeats map[repeat]bool) {
+func (k *known) askRepeats(q *pgx.Batch, set *policy.Set, now time.Time, repeats []repeat) {
 	if len(repeats) == 0 {
 		return
 	}
@@ -171,7 +151,7 @@ func (k *known) askRepeats(q *pgx.Batch, set *policy.Set, now time.Time, repeats
 	var phones []int64
 	var contents [][]byte
 	longest := 0
-	for _, r := range sorted(repeats, func(x, y repeat) int {
+	for _, r := range unique(repeats, func(x, y repeat) int {
 		return cmp.Or(cmp.Compare(x.phone, y.phone), cmp.Compare(x.app, y.app), cmp.Compare(x.content, y.content))
 	}) {
 		window := set.Modes(r.app).DuplicateSeconds
