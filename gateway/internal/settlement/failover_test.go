@@ -37,64 +37,64 @@ func TestResendAfterFailedReceipt(t *testing.T) { //nolint:tparallel // the case
 	}
 	for name, c := range map[string]struct {
 		app      int32
-		then     func(t *testing.T, m, again sent)
+		then     func(m, again sent)
 		want     row
 		submits  int64
 		receipts int64
 	}{
-		"delivered": {11, func(t *testing.T, m, again sent) {
-			b.accept(t, again, uint64(again.submit))
-			b.report(t, 1, uint64(again.submit), m.phone, delivered)
+		"delivered": {11, func(m, again sent) {
+			b.accept(b.t, again, uint64(again.submit))
+			b.report(b.t, 1, uint64(again.submit), m.phone, delivered)
 		}, row{message.Delivered, message.Charged, delivered}, 2, 1},
-		"delivered, charge on delivery": {13, func(t *testing.T, m, again sent) {
-			b.accept(t, again, uint64(again.submit))
-			b.report(t, 1, uint64(again.submit), m.phone, delivered)
+		"delivered, charge on delivery": {13, func(m, again sent) {
+			b.accept(b.t, again, uint64(again.submit))
+			b.report(b.t, 1, uint64(again.submit), m.phone, delivered)
 		}, row{message.Delivered, message.Charged, delivered}, 2, 1},
-		"failed again": {11, func(t *testing.T, m, again sent) {
-			b.accept(t, again, uint64(again.submit))
-			b.report(t, 1, uint64(again.submit), m.phone, "EXPIRED")
+		"failed again": {11, func(m, again sent) {
+			b.accept(b.t, again, uint64(again.submit))
+			b.report(b.t, 1, uint64(again.submit), m.phone, "EXPIRED")
 		}, row{message.Failed, message.Refunded, "EXPIRED"}, 2, 1},
-		"failed again, charge on delivery": {13, func(t *testing.T, m, again sent) {
-			b.accept(t, again, uint64(again.submit))
-			b.report(t, 1, uint64(again.submit), m.phone, "EXPIRED")
+		"failed again, charge on delivery": {13, func(m, again sent) {
+			b.accept(b.t, again, uint64(again.submit))
+			b.report(b.t, 1, uint64(again.submit), m.phone, "EXPIRED")
 		}, row{message.Failed, message.Released, "EXPIRED"}, 2, 1},
-		"first receipt repeated": {11, func(t *testing.T, m, _ sent) {
-			b.report(t, 1, uint64(m.submit), m.phone, "UNDELIV")
+		"first receipt repeated": {11, func(m, _ sent) {
+			b.report(b.t, 1, uint64(m.submit), m.phone, "UNDELIV")
 		}, row{message.Submitted, message.Charged, "UNDELIV"}, 1, 0},
-		"refused for good": {11, func(t *testing.T, _, again sent) {
-			b.reject(t, again, 13)
+		"refused for good": {11, func(_, again sent) {
+			b.reject(b.t, again, 13)
 		}, row{message.Failed, message.Refunded, "UNDELIV"}, 2, 1},
-		"refused, taken by the third": {11, func(t *testing.T, m, again sent) {
-			b.reject(t, again, 8)
-			third := b.next(t, again)
+		"refused, taken by the third": {11, func(m, again sent) {
+			b.reject(b.t, again, 8)
+			third := b.next(b.t, again)
 			if third.channel != 3 {
-				t.Errorf("then on channel %d, want 3", third.channel)
+				b.t.Errorf("then on channel %d, want 3", third.channel)
 			}
-			b.accept(t, third, uint64(third.submit))
-			b.report(t, 2, uint64(third.submit), m.phone, "UNDELIV")
+			b.accept(b.t, third, uint64(third.submit))
+			b.report(b.t, 2, uint64(third.submit), m.phone, "UNDELIV")
 		}, row{message.Failed, message.Refunded, "UNDELIV"}, 3, 1},
-		"unknown": {11, func(t *testing.T, _, again sent) {
-			b.lose(t, again)
+		"unknown": {11, func(_, again sent) {
+			b.lose(b.t, again)
 		}, row{message.Submitted, message.Charged, "UNDELIV"}, 2, 0},
-		"unknown, refused late": {11, func(t *testing.T, _, again sent) {
-			b.lose(t, again)
-			b.reject(t, again, 13)
+		"unknown, refused late": {11, func(_, again sent) {
+			b.lose(b.t, again)
+			b.reject(b.t, again, 13)
 		}, row{message.Failed, message.Refunded, "UNDELIV"}, 2, 1},
-		"expired in the queue": {11, func(t *testing.T, m, again sent) {
-			b.exec(t, `UPDATE submit_outbox SET state = 0, batch = NULL, node = NULL WHERE id = $1`, again.submit)
-			b.exec(t, `UPDATE message SET valid_until = now() - interval '1 s' WHERE id = $1`, m.message)
-			b.sweep(t)
+		"expired in the queue": {11, func(m, again sent) {
+			b.exec(b.t, `UPDATE submit_outbox SET state = 0, batch = NULL, node = NULL WHERE id = $1`, again.submit)
+			b.exec(b.t, `UPDATE message SET valid_until = now() - interval '1 s' WHERE id = $1`, m.message)
+			b.sweep(b.t)
 		}, row{message.Failed, message.Refunded, "UNDELIV"}, 1, 1},
-		"first delivered after all": {11, func(t *testing.T, m, again sent) {
-			b.report(t, 1, uint64(m.submit), m.phone, delivered)
-			b.settle(t)
-			b.accept(t, again, uint64(again.submit))
+		"first delivered after all": {11, func(m, again sent) {
+			b.report(b.t, 1, uint64(m.submit), m.phone, delivered)
+			b.settle(b.t)
+			b.accept(b.t, again, uint64(again.submit))
 		}, row{message.Delivered, message.Charged, delivered}, 2, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b.t = t
 			m, again := failed(t, c.app)
-			c.then(t, m, again)
+			c.then(m, again)
 			b.settle(t)
 			if got := b.row(t, m); got != c.want {
 				t.Errorf("message is %s, want %s", got, c.want)

@@ -303,6 +303,33 @@ func single(list []unknown, taken map[int64]bool) (u unknown, ok bool) {
 	return unknown{}, false
 }
 
+// pair is a report and the unknown submit it means.
+type pair struct {
+	r *receipt
+	u unknown
+}
+
+// readSent finds, of the closed ones, those that an operator closed as sent: they are accepted without a Msg_Id.
+func (w *work) readSent(ctx context.Context, tx pgx.Tx, pairs []pair) (map[int64]submit, error) {
+	var ids []int64
+	for _, p := range pairs {
+		if p.u.closed {
+			ids = append(ids, p.u.submit)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	list, err := readSubmits(ctx, tx, sorted(ids))
+	sent := make(map[int64]submit, len(list))
+	for _, s := range list {
+		if s.state == message.Accepted && s.supplierMsgID == 0 {
+			sent[s.id] = s
+		}
+	}
+	return sent, err
+}
+
 // bindings are unknown submits that receipts have closed.
 type bindings struct {
 	accepted []int64  // no longer unknown
@@ -320,10 +347,6 @@ func (b *bindings) queue(q *pgx.Batch) {
 // bind closes unknown submits by the receipts that can mean them only: accepted with the receipt's Msg_Id, and the receipt
 // applied, in this transaction.
 func (w *work) bind(ctx context.Context, tx pgx.Tx, list []receipt, found map[int64][]unknown, rivals map[number]map[int64]bool, counts map[string]int) (left []receipt, closed bindings, err error) {
-	type pair struct {
-		r *receipt
-		u unknown
-	}
 	var pairs []pair
 	taken, learned := map[int64]bool{}, map[[2]int64]bool{}
 	for i := range list {
@@ -370,6 +393,10 @@ func (w *work) bind(ctx context.Context, tx pgx.Tx, list []receipt, found map[in
 		ids, msgIDs, at = append(ids, p.u.submit), append(msgIDs, p.r.supplierMsgID), append(at, p.r.at)
 		states, results = append(states, message.Accepted), append(results, 0)
 	}
+	sent, err := w.readSent(ctx, tx, pairs)
+	if err != nil {
+		return nil, closed, err
+	}
 	moved := map[int64]submit{}
 	if len(ids) > 0 {
 		lo, hi := store.Bounds(ids)
@@ -388,7 +415,13 @@ func (w *work) bind(ctx context.Context, tx pgx.Tx, list []receipt, found map[in
 	for _, p := range pairs {
 		m := w.msgs[p.u.message]
 		if p.u.closed {
-			w.reportNotSent(m, p.u, p.r)
+			if s, ok := sent[p.u.submit]; ok && m != nil {
+				s.supplierMsgID = p.r.supplierMsgID
+				w.aliases[[2]int64{p.r.supplierMsgID, s.id}] = true
+				w.apply(ctx, &s, p.r)
+			} else {
+				w.reportNotSent(m, p.u, p.r)
+			}
 			closed.accepted = append(closed.accepted, p.u.submit)
 			counts["bound"]++
 			continue

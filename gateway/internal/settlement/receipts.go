@@ -181,7 +181,7 @@ func queuePark(q *pgx.Batch, list []receipt) {
 func (w *work) receipts(ctx context.Context, tx pgx.Tx, list []receipt, counts map[string]int) (missed []receipt, err error) {
 	var msgIDs []int64
 	for i := range list {
-		if message.FinalStat(list[i].stat) {
+		if message.FinalStat(list[i].stat) && list[i].supplierMsgID != 0 { // 0 is no id: submits without one have it
 			msgIDs = append(msgIDs, list[i].supplierMsgID)
 		}
 	}

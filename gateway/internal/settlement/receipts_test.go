@@ -1,6 +1,7 @@
 package settlement_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"cmppgateway/gateway/internal/config"
 	"cmppgateway/gateway/internal/event"
 	"cmppgateway/gateway/internal/message"
+	"cmppgateway/gateway/internal/settlement"
 )
 
 func (b *bench) exceptions(tb testing.TB, kind string) int64 {
@@ -242,4 +244,110 @@ func TestUnknownBindingWaits(t *testing.T) {
 	b.retry(t)
 	b.want(t, m, message.Delivered, message.Charged, delivered)
 	b.books(t)
+}
+
+// A report about one message does not close another one to the same number whose answer is still to come; nor does a repetition
+// of it close a second part.
+func TestUnknownBindingKnowsItsRivals(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(c *config.Config) { c.Settlement.UnknownAfter = 0 })
+	phone := int64(13911111111)
+	lost, open := b.send(t, spec{phone: phone}), b.send(t, spec{phone: phone})
+	b.lose(t, lost)
+	b.report(t, 1, 7, phone, delivered) // of the open one: its result is late
+	b.settle(t)
+	b.retry(t)
+	b.want(t, lost, message.Unknown, message.Frozen, "")
+	b.accept(t, open, 7)
+	b.retry(t)
+	b.want(t, open, message.Delivered, message.Charged, delivered)
+	b.want(t, lost, message.Unknown, message.Frozen, "")
+
+	elsewhere := b.send(t, spec{app: 14, channel: 3, phone: phone}) // another supplier's answer says nothing
+	b.report(t, 1, 8, phone, delivered)
+	b.settle(t)
+	b.retry(t)
+	b.want(t, lost, message.Delivered, message.Charged, delivered)
+	b.want(t, elsewhere, message.Checked, message.Frozen, "")
+
+	long := b.send(t, spec{parts: 2})
+	for i, id := range long.parts {
+		r := b.result(long, event.Unknown, 0, 0)
+		r.SubmitID, r.Part, r.Parts = id, int16(i+1), 2
+		b.apply(t, r)
+	}
+	b.report(t, 1, 9, long.phone, delivered)
+	b.report(t, 1, 9, long.phone, delivered)
+	b.settle(t)
+	b.retry(t)
+	b.want(t, long, message.Submitted, message.Charged, delivered)
+	if n := b.count(t, `SELECT count(*) FROM unknown_submit WHERE message_id = $1`, long.message); n != 1 {
+		t.Errorf("%d parts unknown, want 1", n)
+	}
+	b.books(t)
+}
+
+// What cannot be told apart ends as dead letter, and on the list of exceptions with its candidates.
+func TestCandidatesAreListed(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(c *config.Config) { c.Settlement.UnknownAfter = 0 })
+	phone := int64(13911111111)
+	one, two := b.send(t, spec{phone: phone}), b.send(t, spec{phone: phone})
+	b.lose(t, one)
+	b.lose(t, two)
+	b.report(t, 1, 7, phone, delivered)
+	b.report(t, 1, 8, 13922222222, delivered)
+	b.settle(t)
+	b.retry(t)
+	b.exec(t, `UPDATE receipt_parked SET at = now() - interval '73 h'`)
+	b.retry(t)
+	list, err := settlement.ListExceptions(t.Context(), b.Pool, "", time.Now().Add(-time.Hour), 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, e := range list {
+		got[e.Kind] = fmt.Sprintf("%d %v", e.SupplierMsgID, e.Candidates)
+	}
+	want := map[string]string{"unknown_ambiguous": fmt.Sprintf("7 [%d %d]", one.submit, two.submit), "receipt_unmatched": "8 []"}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("exceptions %v, want %v", got, want)
+	}
+	if n := b.count(t, `SELECT count(*) FROM dead_letter WHERE kind = 'receipt' AND position($1 in convert_from(raw, 'UTF8')) > 0`, fmt.Sprint(one.submit)); n != 1 {
+		t.Errorf("%d dead letters with the candidates, want 1", n)
+	}
+	b.want(t, one, message.Unknown, message.Frozen, "")
+	b.books(t)
+}
+
+// A parked receipt does not wait for its next try once its submit is known.
+func TestKnownSubmitsWakeTheirReceipts(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	m := b.send(t, spec{})
+	b.lose(t, m)
+	b.report(t, 1, 7, m.phone, delivered)
+	b.settle(t)
+	b.retry(t)
+	b.exec(t, `UPDATE receipt_parked SET next_try_at = now() + interval '5 min', tries = 8`)
+	b.accept(t, m, 7) // late
+	if err := b.Parked(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.want(t, m, message.Delivered, message.Charged, delivered)
+	b.books(t)
+}
+
+// A report without a Msg_Id matches nothing by it: submits without one have 0 as well.
+func TestReportWithoutMsgID(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	m := b.send(t, spec{})
+	b.reject(t, m, 13)
+	b.report(t, 1, 0, m.phone, delivered)
+	b.settle(t)
+	b.want(t, m, message.Failed, message.Released, "REJECTD")
+	if n := b.count(t, `SELECT count(*) FROM receipt_parked`); n != 1 {
+		t.Errorf("%d receipts parked, want 1", n)
+	}
 }

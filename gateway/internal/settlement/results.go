@@ -87,7 +87,12 @@ func (w *work) results(ctx context.Context, tx pgx.Tx, results []event.SubmitRes
 			return err
 		}
 	}
-	if err := w.decideResults(ctx, tx, append(moved, late...), by); err != nil {
+	for i := range late {
+		w.closed[by[late[i].id].State]++
+	}
+	all := append(moved, late...)
+	late = all[len(moved):] // what is decided about them is written to all
+	if err := w.decideResults(ctx, tx, all, by); err != nil {
 		return err
 	}
 	var drop pgx.Batch
@@ -95,7 +100,10 @@ func (w *work) results(ctx context.Context, tx pgx.Tx, results []event.SubmitRes
 		return err
 	}
 	if len(late) > 0 {
-		drop.Queue(store.SettlementUnknownDrop, submitIDs(late))
+		drop.Queue(store.SettlementUnknownDrop, submitIDs(late, hasMsgID))
+		if nameless := submitIDs(late, func(s *submit) bool { return !hasMsgID(s) }); len(nameless) > 0 {
+			drop.Queue(store.SettlementUnknownClose, nameless) // its report is found by number and time still
+		}
 		queueNudge(&drop, late)
 	}
 	w.queueAccounts(&drop)
@@ -133,14 +141,19 @@ func answeredAt(r *event.SubmitResult) *time.Time {
 	return &r.RespAt
 }
 
-func submitIDs(list []submit) []int64 {
-	ids := make([]int64, len(list))
-	for i, s := range list {
-		ids[i] = s.id
+func submitIDs(list []submit, which func(*submit) bool) []int64 {
+	ids := make([]int64, 0, len(list))
+	for i := range list {
+		if which(&list[i]) {
+			ids = append(ids, list[i].id)
+		}
 	}
 	slices.Sort(ids)
 	return ids
 }
+
+// hasMsgID says that the reports of a submit are found by its Msg_Id, or that there are none to come.
+func hasMsgID(s *submit) bool { return s.supplierMsgID != 0 || s.state != message.Accepted }
 
 // decideResults follows the submits that moved.
 func (w *work) decideResults(ctx context.Context, tx pgx.Tx, moved []submit, by map[int64]*event.SubmitResult) error {
@@ -148,7 +161,7 @@ func (w *work) decideResults(ctx context.Context, tx pgx.Tx, moved []submit, by 
 	for i := range moved {
 		s := &moved[i]
 		r := by[s.id]
-		s.account, s.supplierMsgID = r.AccountID, int64(r.SupplierMsgID)
+		s.account, s.supplierMsgID, s.state = r.AccountID, int64(r.SupplierMsgID), states[r.State]
 		if r.State != event.Unknown && s.retryOf != 0 {
 			chains = append(chains, s.retryOf)
 		}

@@ -15,76 +15,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"cmppgateway/gateway/cmpp"
-	"cmppgateway/gateway/internal/event"
-	"cmppgateway/gateway/internal/message"
 	"cmppgateway/gateway/internal/settings"
 	"cmppgateway/gateway/internal/store"
 	"cmppgateway/gateway/sms"
 )
 
-// UnknownSubmit is a submit that may have reached its supplier and has no answer. Its money is frozen.
-type UnknownSubmit struct {
-	SubmitID     int64     `json:"submitId,string"`
-	MessageID    int64     `json:"messageId,string"`
-	Phone        int64     `json:"phone"`
-	DispatchedAt time.Time `json:"dispatchedAt"`
-	Account      int32     `json:"account"` // supplier account
-	Channel      int32     `json:"channel"`
-	Part         int16     `json:"part"`
-	Src          string    `json:"src"` // Src_Id used; "" = not known
-	Enterprise   int32     `json:"enterprise"`
-	Application  int32     `json:"application"`
-	Amount       int64     `json:"amount"` // 1/10,000 yuan
-}
-
-// ListUnknown lists every submit that is unknown, oldest first.
-func ListUnknown(ctx context.Context, pool *pgxpool.Pool) ([]UnknownSubmit, error) {
-	rows, err := pool.Query(ctx, store.SettlementUnknownList)
-	if err != nil {
-		return nil, fmt.Errorf("list unknown submits: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (u UnknownSubmit, err error) {
-		var src []byte
-		err = row.Scan(&u.SubmitID, &u.MessageID, &u.Phone, &u.DispatchedAt, &u.Account, &u.Channel, &u.Part, &src, &u.Enterprise, &u.Application, &u.Amount)
-		u.Src = string(src)
-		return u, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list unknown submits: %w", err)
-	}
-	return list, nil
-}
-
-// Absent says what an unknown submit becomes that its supplier's statement of that day does not list.
-type Absent uint8
-
-// Policies for absent submits.
-const (
-	KeepUnknown Absent = iota // it stays unknown
-	NotSent                   // it was not sent: the message fails and its money is released
-)
-
-// ParseAbsent reads "keep" or "not-sent".
-func ParseAbsent(s string) (Absent, error) {
-	switch s {
-	case "keep":
-		return KeepUnknown, nil
-	case "not-sent":
-		return NotSent, nil
-	}
-	return 0, fmt.Errorf("absent %q: want keep or not-sent", s)
-}
-
-// Resolution is what a statement did to the unknown submits.
-type Resolution struct {
-	Accepted int // the statement has them, with result 0
-	Rejected int // with another result
-	NotSent  int // the statement has not, and the policy said so
-	Kept     int // still unknown
-}
-
 // line is one submit in a supplier's statement.
 type line struct {
+	no      int
 	account string // login id of the supplier account
 	msgID   uint64
 	number  int64
@@ -94,177 +32,139 @@ type line struct {
 	used    bool
 }
 
-// ResolveUnknown closes unknown submits by a supplier's daily statement: CSV with a header that names the columns account
-// (login id), msg_id, number, src_id, submit_time and result; others are ignored. A line is the submit of its account to
-// its number within ten minutes of the dispatch; several parts of one message are taken in order, several messages to one
-// number are left alone. absent applies to submits of accounts and days (Asia/Shanghai) that the statement lists.
-// announce (may be nil) is called with each outcome after its COMMIT.
-func ResolveUnknown(ctx context.Context, pool *pgxpool.Pool, ids *message.IDs, snap *settings.Snapshot, statement io.Reader, absent Absent, announce func(*Outcome)) (Resolution, error) {
-	var res Resolution
-	lines, err := readStatement(statement)
-	if err != nil {
-		return res, fmt.Errorf("statement: %w", err)
-	}
-	unknowns, err := ListUnknown(ctx, pool)
-	if err != nil {
-		return res, err
-	}
-	results, missing := match(snap, lines, unknowns, &res)
-	for chunk := range slices.Chunk(results, sweepRows) {
-		err := commit(ctx, pool, announce, func(tx pgx.Tx) (*Outcome, error) { return ApplyResults(ctx, tx, ids, snap, chunk) })
-		if err != nil {
-			return res, fmt.Errorf("resolve unknown submits: %w", err)
-		}
-		for _, r := range chunk {
-			if r.State == event.Accepted {
-				res.Accepted++
-			} else {
-				res.Rejected++
-			}
-		}
-	}
-	if absent == KeepUnknown {
-		res.Kept += len(missing)
-		return res, nil
-	}
-	for chunk := range slices.Chunk(missing, sweepRows) {
-		n := 0
-		err := commit(ctx, pool, announce, func(tx pgx.Tx) (*Outcome, error) {
-			w := newWork(ids, snap)
-			var err error
-			n, err = w.notSent(ctx, tx, chunk)
-			return &w.Outcome, err
-		})
-		if err != nil {
-			return res, fmt.Errorf("resolve unknown submits: %w", err)
-		}
-		res.NotSent += n
-	}
-	return res, nil
+// lineKey is where lines and unknown submits may meet.
+type lineKey struct {
+	account string
+	number  int64
 }
 
-func commit(ctx context.Context, pool *pgxpool.Pool, announce func(*Outcome), fn func(pgx.Tx) (*Outcome, error)) error {
-	var out *Outcome
-	err := store.Retry(ctx, pool, func(tx pgx.Tx) (err error) {
-		out, err = fn(tx)
+func loginOf(snap *settings.Snapshot, account int32) string {
+	if a := snap.Accounts[account]; a != nil {
+		return a.SPID
+	}
+	return ""
+}
+
+// fits says that a line may be about a submit of its account to its number.
+func (l *line) fits(src string, at time.Time) bool {
+	return !l.used && l.at.Sub(at).Abs() <= bindWithin && (src == "" || l.src == "" || strings.HasSuffix(l.src, src) || strings.HasSuffix(src, l.src))
+}
+
+// useKnown marks the lines that are about submits whose answers are known: they say nothing about unknown ones. Accepted ones
+// are recognised by Msg_Id. A refused one has none and is taken for the line of its number and time.
+func useKnown(ctx context.Context, pool *pgxpool.Pool, snap *settings.Snapshot, lines []line, unknowns []UnknownSubmit) error {
+	wanted := map[lineKey]bool{}
+	for i := range unknowns {
+		wanted[lineKey{loginOf(snap, unknowns[i].Account), unknowns[i].Phone}] = true
+	}
+	byMsgID, refused := map[int64][]*line{}, map[lineKey][]*line{}
+	var msgIDs, phones []int64
+	for i := range lines {
+		l := &lines[i]
+		k := lineKey{l.account, l.number}
+		switch {
+		case !wanted[k]:
+		case l.msgID != 0:
+			byMsgID[int64(l.msgID)] = append(byMsgID[int64(l.msgID)], l)
+			msgIDs = append(msgIDs, int64(l.msgID))
+		default:
+			refused[k] = append(refused[k], l)
+			phones = append(phones, l.number)
+		}
+	}
+	if len(msgIDs)+len(phones) == 0 {
+		return nil
+	}
+	return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		// The submits of a message have no index: the days are read once.
+		if _, err := tx.Exec(ctx, "SET LOCAL enable_seqscan = on; SET LOCAL enable_bitmapscan = on; SET LOCAL statement_timeout = 0"); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, store.SettlementKnownMsgIDs, sorted(msgIDs))
+		if err != nil {
+			return err
+		}
+		var msgID, phone int64
+		var account int32
+		if _, err := pgx.ForEachRow(rows, []any{&msgID, &account}, func() error {
+			for _, l := range byMsgID[msgID] {
+				l.used = l.used || l.account == loginOf(snap, account)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		if rows, err = tx.Query(ctx, store.SettlementKnownRefused, sorted(phones)); err != nil {
+			return err
+		}
+		var at time.Time
+		_, err = pgx.ForEachRow(rows, []any{&phone, &account, &at}, func() error {
+			list := refused[lineKey{loginOf(snap, account), phone}]
+			if i := slices.IndexFunc(list, func(l *line) bool { return l.fits("", at) }); i >= 0 {
+				list[i].used = true
+			}
+			return nil
+		})
 		return err
 	})
-	if err == nil && announce != nil {
-		announce(out)
-	}
-	return err
 }
 
-// match finds the line of each unknown submit. missing are those that the statement should have and has not.
-func match(snap *settings.Snapshot, lines []line, unknowns []UnknownSubmit, res *Resolution) (results []event.SubmitResult, missing []UnknownSubmit) {
-	type key struct {
-		account string
-		number  int64
-	}
-	by := map[key][]*line{}
+// match decides about each unknown submit by the lines that are not used.
+func match(snap *settings.Snapshot, lines []line, unknowns []UnknownSubmit, absent Absent) []Decision {
+	by := map[lineKey][]*line{}
 	days := map[string]bool{}
 	for i := range lines {
 		l := &lines[i]
-		k := key{l.account, l.number}
+		k := lineKey{l.account, l.number}
 		by[k] = append(by[k], l)
 		days[l.account+" "+day(l.at)] = true
 	}
-	login := func(u *UnknownSubmit) string {
-		if a := snap.Accounts[u.Account]; a != nil {
-			return a.SPID
-		}
-		return ""
-	}
-	fits := func(u *UnknownSubmit, l *line) bool {
-		return !l.used && l.at.Sub(u.DispatchedAt).Abs() <= bindWithin && (u.Src == "" || l.src == "" || strings.HasSuffix(l.src, u.Src) || strings.HasSuffix(u.Src, l.src))
-	}
-	rivals := map[key]map[int64]bool{} // messages with an unknown submit to a number
-	for i := range unknowns {
-		u := &unknowns[i]
-		k := key{login(u), u.Phone}
-		if rivals[k] == nil {
-			rivals[k] = map[int64]bool{}
-		}
-		rivals[k][u.MessageID] = true
-	}
 	// Parts of a message are in the order of their submits, and so are their lines.
-	slices.SortFunc(unknowns, func(a, b UnknownSubmit) int { return int(a.Part) - int(b.Part) })
+	slices.SortStableFunc(unknowns, func(a, b UnknownSubmit) int { return int(a.Part) - int(b.Part) })
+	byNumber := map[lineKey][]*UnknownSubmit{}
 	for i := range unknowns {
 		u := &unknowns[i]
-		k := key{login(u), u.Phone}
+		k := lineKey{loginOf(snap, u.Account), u.Phone}
+		byNumber[k] = append(byNumber[k], u)
+	}
+	decisions := make([]Decision, 0, len(unknowns))
+	for i := range unknowns {
+		u := &unknowns[i]
+		k := lineKey{loginOf(snap, u.Account), u.Phone}
+		d := Decision{UnknownSubmit: *u, Becomes: StaysUnknown}
 		var found *line
-		if i := slices.IndexFunc(by[k], func(l *line) bool { return fits(u, l) }); i >= 0 {
+		if i := slices.IndexFunc(by[k], func(l *line) bool { return l.fits(u.Src, u.DispatchedAt) }); i >= 0 {
 			found = by[k][i]
 		}
 		switch {
-		case found == nil && days[k.account+" "+day(u.DispatchedAt)]:
-			missing = append(missing, *u)
-		case found == nil, len(rivals[k]) > 1 && ambiguous(u, unknowns, k.account, login):
-			res.Kept++
+		case found == nil && !days[k.account+" "+day(u.DispatchedAt)]:
+			d.Why = "the statement does not cover its account and day"
+		case found == nil && absent == NotSent:
+			d.Becomes, d.Why = BecomesNotSent, "the statement of its account and day does not list it"
+		case found == nil:
+			d.Why = "not in the statement; absent submits are kept"
+		case ambiguous(u, byNumber[k]):
+			d.Line, d.Why = found.no, "another unknown message to the number could be meant"
 		default:
 			found.used = true
-			results = append(results, result(u, found))
+			d.Becomes, d.Line, d.MsgID, d.Result, d.at, d.Why = BecomesAccepted, found.no, found.msgID, found.result, found.at, "its number and time"
+			if found.result != 0 {
+				d.Becomes, d.MsgID = BecomesRejected, 0
+			}
 		}
+		decisions = append(decisions, d)
 	}
-	return results, missing
+	return decisions
 }
 
 // ambiguous says that an unknown submit of another message to the same number could be meant by the same line.
-func ambiguous(u *UnknownSubmit, all []UnknownSubmit, account string, login func(*UnknownSubmit) string) bool {
-	return slices.ContainsFunc(all, func(o UnknownSubmit) bool {
-		return o.MessageID != u.MessageID && o.Phone == u.Phone && login(&o) == account && o.DispatchedAt.Sub(u.DispatchedAt).Abs() <= 2*bindWithin
+func ambiguous(u *UnknownSubmit, all []*UnknownSubmit) bool {
+	return slices.ContainsFunc(all, func(o *UnknownSubmit) bool {
+		return o.MessageID != u.MessageID && o.DispatchedAt.Sub(u.DispatchedAt).Abs() <= 2*bindWithin
 	})
 }
 
 func day(t time.Time) string { return t.In(cmpp.Shanghai).Format(time.DateOnly) }
-
-func result(u *UnknownSubmit, l *line) event.SubmitResult {
-	r := event.SubmitResult{
-		SubmitID: u.SubmitID, MessageID: u.MessageID, ChannelID: u.Channel, AccountID: u.Account, State: event.Accepted, SupplierMsgID: l.msgID,
-		Part: u.Part, Phone: u.Phone, Src: u.Src, DispatchedAt: u.DispatchedAt, RespAt: l.at,
-	}
-	if l.result != 0 {
-		r.State, r.Result, r.SupplierMsgID = event.Rejected, l.result, 0
-	}
-	return r
-}
-
-// notSent closes unknown submits that their supplier never had: refused, and not tried again.
-func (w *work) notSent(ctx context.Context, tx pgx.Tx, list []UnknownSubmit) (int, error) {
-	var ids, messages, msgIDs []int64
-	var states []message.Submit
-	var results []int32
-	var at []*time.Time
-	for _, u := range list {
-		ids, messages = append(ids, u.SubmitID), append(messages, u.MessageID)
-		states, results, msgIDs, at = append(states, message.Refused), append(results, 0), append(msgIDs, 0), append(at, nil)
-	}
-	slices.Sort(ids)
-	if err := w.load(ctx, tx, messages); err != nil {
-		return 0, err
-	}
-	lo, hi := store.Bounds(ids)
-	rows, err := tx.Query(ctx, store.SettlementLate, ids, lo, hi, states, results, msgIDs, at)
-	if err != nil {
-		return 0, err
-	}
-	moved, err := pgx.CollectRows(rows, scanMoved)
-	if err != nil {
-		return 0, err
-	}
-	for i := range moved {
-		if m := w.msgs[moved[i].message]; m != nil {
-			w.giveUp(ctx, m)
-		}
-	}
-	var q pgx.Batch
-	if err := w.queue(&q); err != nil {
-		return 0, err
-	}
-	q.Queue(store.SettlementUnknownClose, submitIDs(moved))
-	w.queueAccounts(&q)
-	return len(moved), send(ctx, tx, &q)
-}
 
 // readStatement reads the lines of a statement; an error names the line.
 func readStatement(r io.Reader) ([]line, error) {
@@ -297,6 +197,7 @@ func readStatement(r io.Reader) ([]line, error) {
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", number, err)
 		}
+		l.no = number
 		lines = append(lines, l)
 	}
 }

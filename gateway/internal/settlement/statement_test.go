@@ -130,3 +130,123 @@ func TestStatementFaults(t *testing.T) {
 		}
 	}
 }
+
+// A line about a submit whose answer is known says nothing about an unknown one to the same number.
+func TestStatementOfKnownSubmits(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	now := time.Now()
+	taken, lost := b.send(t, spec{phone: 13911111111}), b.send(t, spec{phone: 13911111111})
+	b.accept(t, taken, 5)
+	b.lose(t, lost)
+	refused, other := b.send(t, spec{phone: 13922222222}), b.send(t, spec{phone: 13922222222})
+	b.reject(t, refused, 13)
+	b.lose(t, other)
+	twice := b.send(t, spec{phone: 13933333333}) // answered twice: the second Msg_Id is known as well
+	b.accept(t, twice, 7)
+	b.accept(t, twice, 8)
+	alone := b.send(t, spec{phone: 13933333333})
+	b.lose(t, alone)
+	lines := []string{
+		lineOf("900001", 5, 13911111111, now, 0), lineOf("900001", 0, 13922222222, now, 13),
+		lineOf("900001", 7, 13933333333, now, 0), lineOf("900001", 8, 13933333333, now, 0),
+	}
+	if got, want := b.resolve(t, settlement.KeepUnknown, lines...), (settlement.Resolution{Kept: 3}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	for _, m := range []sent{lost, other, alone} {
+		b.want(t, m, message.Unknown, message.Frozen, "")
+	}
+	// With lines of their own they are closed.
+	lines = append(lines, lineOf("900001", 6, 13911111111, now, 0), lineOf("900001", 0, 13922222222, now, 13), lineOf("900001", 9, 13933333333, now, 0))
+	if got, want := b.resolve(t, settlement.KeepUnknown, lines...), (settlement.Resolution{Accepted: 2, Rejected: 1}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got, want := b.resolve(t, settlement.KeepUnknown, lines...), (settlement.Resolution{}); got != want { // again
+		t.Errorf("again: %+v, want %+v", got, want)
+	}
+	b.want(t, lost, message.Submitted, message.Charged, "")
+	b.want(t, other, message.Failed, message.Released, "REJECTD")
+	b.want(t, alone, message.Submitted, message.Charged, "")
+	b.books(t)
+}
+
+// Deciding changes nothing; what was decided is carried out once, and leaves alone what was closed meanwhile.
+func TestDecideAndCarryOut(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	one, two, three := b.send(t, spec{}), b.send(t, spec{}), b.send(t, spec{})
+	for _, m := range []sent{one, two, three} {
+		b.lose(t, m)
+	}
+	now := time.Now()
+	text := statementHeader + lineOf("900001", 1, one.phone, now, 0) + lineOf("900001", 2, two.phone, now, 0)
+	decisions, err := settlement.DecideUnknown(t.Context(), b.Pool, b.watch.Current(), strings.NewReader(text), settlement.NotSent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[int64]string{}
+	for _, d := range decisions {
+		got[d.SubmitID] = fmt.Sprintf("%s by line %d", d.Becomes, d.Line)
+	}
+	want := map[int64]string{one.submit: "accepted by line 2", two.submit: "accepted by line 3", three.submit: "not-sent by line 0"}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("decided %v, want %v", got, want)
+	}
+	for _, m := range []sent{one, two, three} {
+		b.want(t, m, message.Unknown, message.Frozen, "")
+	}
+	b.reject(t, two, 13) // its answer comes in between
+	for _, want := range []settlement.Resolution{{Accepted: 1, NotSent: 1, Kept: 1}, {Kept: 3}} {
+		res, err := settlement.CarryOut(t.Context(), b.Pool, b.node.IDs, b.watch.Current(), decisions, nil)
+		if err != nil || res != want {
+			t.Errorf("%v, %+v, want %+v", err, res, want)
+		}
+	}
+	b.want(t, one, message.Submitted, message.Charged, "")
+	b.want(t, two, message.Failed, message.Released, "REJECTD")
+	b.want(t, three, message.Failed, message.Released, "REJECTD")
+	b.books(t)
+}
+
+// An operator's verdict closes a submit; the report of one that was sent is found by number and time.
+func TestVerdicts(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(c *config.Config) { c.Settlement.UnknownAfter = 0 })
+	taken, never := b.send(t, spec{}), b.send(t, spec{})
+	b.lose(t, taken)
+	b.lose(t, never)
+	judge := func(verdict settlement.Verdict, submits ...int64) error {
+		decisions, err := settlement.JudgeUnknown(t.Context(), b.Pool, submits, verdict)
+		if err != nil {
+			return err
+		}
+		_, err = settlement.CarryOut(t.Context(), b.Pool, b.node.IDs, b.watch.Current(), decisions, nil)
+		return err
+	}
+	if err := judge(settlement.WasSent, taken.submit, 77); err == nil || !strings.Contains(err.Error(), "submit 77 is not unknown") {
+		t.Errorf("a submit that is not unknown: %v", err)
+	}
+	b.want(t, taken, message.Unknown, message.Frozen, "")
+	if err := judge(settlement.WasSent, taken.submit); err != nil {
+		t.Fatal(err)
+	}
+	if err := judge(settlement.WasNotSent, never.submit); err != nil {
+		t.Fatal(err)
+	}
+	b.want(t, taken, message.Submitted, message.Charged, "")
+	b.want(t, never, message.Failed, message.Released, "REJECTD")
+	if err := judge(settlement.WasNotSent, taken.submit); err == nil {
+		t.Error("judged twice")
+	}
+	for range 2 {
+		b.report(t, 1, 55, taken.phone, "UNDELIV")
+		b.settle(t)
+		b.retry(t)
+	}
+	b.want(t, taken, message.Failed, message.Refunded, "UNDELIV")
+	if n := b.count(t, `SELECT count(*) FROM receipt_parked`); n != 0 {
+		t.Errorf("%d receipts parked", n)
+	}
+	b.books(t)
+}

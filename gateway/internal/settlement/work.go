@@ -90,6 +90,7 @@ type work struct {
 	aliases    map[[2]int64]bool // (supplier Msg_Id, submit)
 	unbilled   unbilled
 	learned    map[int64]ported // by number
+	closed     map[string]int   // unknown submits closed, by their new state
 }
 
 type entryKey struct {
@@ -100,7 +101,7 @@ type entryKey struct {
 func newWork(ids *message.IDs, snap *settings.Snapshot) *work {
 	return &work{
 		snap: snap, now: time.Now(), ids: ids, msgs: map[int64]*msg{}, tried: map[int64]submit{},
-		entries: map[entryKey]*ledger.Entry{}, parts: map[int64]string{}, aliases: map[[2]int64]bool{}, learned: map[int64]ported{},
+		entries: map[entryKey]*ledger.Entry{}, parts: map[int64]string{}, aliases: map[[2]int64]bool{}, learned: map[int64]ported{}, closed: map[string]int{},
 		Outcome: Outcome{commands: map[int32][]outbox.Command{}},
 	}
 }

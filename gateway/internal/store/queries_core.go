@@ -102,6 +102,10 @@ var (
 	SettlementRefusedAdd string
 	//go:embed queries/settlement_refused_drop.sql
 	SettlementRefusedDrop string
+	//go:embed queries/settlement_known_msg_ids.sql
+	SettlementKnownMsgIDs string
+	//go:embed queries/settlement_known_refused.sql
+	SettlementKnownRefused string
 	//go:embed queries/settlement_learn.sql
 	SettlementLearn string
 	//go:embed queries/settlement_rivals.sql
