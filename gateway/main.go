@@ -37,10 +37,11 @@ type commands struct {
 	} `cmd:"" help:"The books."`
 	Unknown struct {
 		List    unknownListCommand    `cmd:"" help:"List submits that may have been sent and were not answered."`
-		Resolve unknownResolveCommand `cmd:"" help:"Close them by a supplier's statement."`
+		Resolve unknownResolveCommand `cmd:"" help:"Close them by a supplier's statement, or by what an operator knows."`
 	} `cmd:"" help:"Submits without an answer."`
-	Reconcile reconcileCommands `cmd:"" help:"Suppliers' daily statements against our submits."`
-	Version   versionCommand    `cmd:"" help:"Print the version."`
+	Exceptions exceptionsCommand `cmd:"" help:"List what contradicts what is settled, or needs a person."`
+	Reconcile  reconcileCommands `cmd:"" help:"Suppliers' daily statements against our submits."`
+	Version    versionCommand    `cmd:"" help:"Print the version."`
 }
 
 // program is what a command runs in.

@@ -280,6 +280,18 @@ func seeds(t *testing.T, gw binary) {
 	if code, stdout, stderr := gw.run(t, env, "unknown", "resolve", "--from", statement); code != 0 || !strings.HasPrefix(stdout, "0 accepted") {
 		t.Errorf("unknown resolve: exit %d, %q %q", code, stdout, stderr)
 	}
+	if code, stdout, stderr := gw.run(t, env, "unknown", "resolve", "--from", statement, "--dry-run"); code != 0 || !strings.HasPrefix(stdout, "dry run: 0 accepted") {
+		t.Errorf("unknown resolve --dry-run: exit %d, %q %q", code, stdout, stderr)
+	}
+	if code, _, stderr := gw.run(t, env, "unknown", "resolve", "77", "--as", "sent"); code != 1 || !strings.Contains(stderr, "submit 77 is not unknown") {
+		t.Errorf("unknown resolve of a known submit: exit %d, %q", code, stderr)
+	}
+	if code, _, stderr := gw.run(t, env, "unknown", "resolve", "77", "--from", statement); code != 2 || !strings.Contains(stderr, "either --from FILE") {
+		t.Errorf("unknown resolve by both: exit %d, %q", code, stderr)
+	}
+	if code, stdout, stderr := gw.run(t, env, "exceptions"); code != 0 || stdout != "0 exceptions\n" {
+		t.Errorf("exceptions: exit %d, %q %q", code, stdout, stderr)
+	}
 	if _, err := conn.Exec(t.Context(), "UPDATE account SET available = available - 1"); err != nil {
 		t.Fatal(err)
 	}

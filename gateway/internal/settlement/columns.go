@@ -176,7 +176,7 @@ func (u *unbilled) queue(q *pgx.Batch) {
 }
 
 // queueNudge has parked reports tried at once whose submit has just got its Msg_Id.
-func queueNudge(q *pgx.Batch, known []submit) {
+func queueNudge(q *pgx.Batch, known []submit) bool {
 	var ids []int64
 	for i := range known {
 		if id := known[i].supplierMsgID; id != 0 {
@@ -186,4 +186,5 @@ func queueNudge(q *pgx.Batch, known []submit) {
 	if len(ids) > 0 {
 		q.Queue(store.SettlementParkedNudge, sorted(ids))
 	}
+	return len(ids) > 0
 }

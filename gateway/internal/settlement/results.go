@@ -104,7 +104,7 @@ func (w *work) results(ctx context.Context, tx pgx.Tx, results []event.SubmitRes
 		if nameless := submitIDs(late, func(s *submit) bool { return !hasMsgID(s) }); len(nameless) > 0 {
 			drop.Queue(store.SettlementUnknownClose, nameless) // its report is found by number and time still
 		}
-		queueNudge(&drop, late)
+		w.known = queueNudge(&drop, late)
 	}
 	w.queueAccounts(&drop)
 	return send(ctx, tx, &drop)

@@ -45,7 +45,8 @@ type Options struct {
 type Settlement struct {
 	Options
 
-	nudge   <-chan struct{}
+	nudge   <-chan struct{} // receipts in the log
+	known   <-chan struct{} // submits of parked receipts are known now
 	metrics *metrics
 
 	// of the settler alone
@@ -62,7 +63,7 @@ type Settlement struct {
 
 // New makes a Settlement and registers its metrics.
 func New(o Options) *Settlement {
-	return &Settlement{Options: o, nudge: o.Wake.Subscribe(wake.Receipts), metrics: newMetrics(o.Registry), limits: map[int16]int{}, reroute: map[int32]place{}}
+	return &Settlement{Options: o, nudge: o.Wake.Subscribe(wake.Receipts), known: o.Wake.Subscribe(wake.Parked), metrics: newMetrics(o.Registry), limits: map[int16]int{}, reroute: map[int32]place{}}
 }
 
 // Classes of advisory locks; workflow has 7.
@@ -93,7 +94,7 @@ func (s *Settlement) Run(ctx context.Context) error {
 		return nil
 	})
 	g.Go(func() error {
-		s.loop(ctx, "parked", parkedEvery, nil, s.parked)
+		s.loop(ctx, "parked", parkedEvery, s.known, s.parked)
 		return nil
 	})
 	g.Go(func() error {

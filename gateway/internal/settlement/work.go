@@ -278,14 +278,19 @@ type Outcome struct {
 
 	commands   map[int32][]outbox.Command
 	deliveries bool
+	known      bool // parked receipts may match now
 }
 
-// Announce offers new commands to the edges and wakes the senders of receipts. Call it after COMMIT.
+// Announce offers new commands to the edges, and wakes the senders of receipts and the sweeper of parked ones. Call it after
+// COMMIT.
 func (o *Outcome) Announce(ctx context.Context, hints outbox.Hinter, bus Waker) {
 	for channel, commands := range o.commands {
 		hints.Hint(ctx, channel, commands)
 	}
 	if o.deliveries {
 		bus.Publish(wake.Deliveries)
+	}
+	if o.known {
+		bus.Publish(wake.Parked)
 	}
 }
