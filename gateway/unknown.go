@@ -55,12 +55,17 @@ func (c *unknownResolveCommand) Run(p *program) error {
 	if (c.From == "") == (len(c.Submits) == 0) || (c.As == "") == (len(c.Submits) > 0) {
 		return fmt.Errorf("%w: want either --from FILE, or submits with --as sent|not-sent", errUsage)
 	}
+	decide, done, err := c.evidence(p)
+	if err != nil {
+		return errors.Join(errUsage, err)
+	}
+	defer done()
 	return p.withNode(func(pools *store.Pools, ids *message.IDs) error {
 		snap, err := settings.Load(p.ctx, pools.Admin)
 		if err != nil {
 			return err
 		}
-		decisions, err := c.decide(p, pools, snap)
+		decisions, err := decide(pools, snap)
 		if err != nil {
 			return err
 		}
@@ -80,24 +85,25 @@ func (c *unknownResolveCommand) Run(p *program) error {
 	})
 }
 
-func (c *unknownResolveCommand) decide(p *program, pools *store.Pools, snap *settings.Snapshot) ([]settlement.Decision, error) {
+// evidence is what decides, by the flags; its errors are the caller's. done ends it.
+func (c *unknownResolveCommand) evidence(p *program) (decide func(*store.Pools, *settings.Snapshot) ([]settlement.Decision, error), done func(), err error) {
 	if c.From == "" {
 		verdict, err := settlement.ParseVerdict(c.As)
-		if err != nil {
-			return nil, errors.Join(errUsage, err)
-		}
-		return settlement.JudgeUnknown(p.ctx, pools.Admin, c.Submits, verdict)
+		return func(pools *store.Pools, _ *settings.Snapshot) ([]settlement.Decision, error) {
+			return settlement.JudgeUnknown(p.ctx, pools.Admin, c.Submits, verdict)
+		}, func() {}, err
 	}
 	absent, err := settlement.ParseAbsent(c.Absent)
 	if err != nil {
-		return nil, errors.Join(errUsage, err)
+		return nil, nil, err
 	}
 	statement, err := os.Open(c.From)
 	if err != nil {
-		return nil, errors.Join(errUsage, err)
+		return nil, nil, err
 	}
-	defer statement.Close() // only read
-	return settlement.DecideUnknown(p.ctx, pools.Admin, snap, statement, absent)
+	return func(pools *store.Pools, snap *settings.Snapshot) ([]settlement.Decision, error) {
+		return settlement.DecideUnknown(p.ctx, pools.Admin, snap, statement, absent)
+	}, func() { _ = statement.Close() }, nil // only read
 }
 
 func (c *unknownResolveCommand) print(p *program, decisions []settlement.Decision) error {
