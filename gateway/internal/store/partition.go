@@ -22,7 +22,7 @@ type DB interface {
 var facts = []struct {
 	table string
 	fill  int
-}{{"message", 80}, {"submit", 100}, {"receipt", 100}}
+}{{"message", 80}, {"message_segment", 100}, {"submit", 100}, {"receipt", 100}}
 
 func leafName(table string, day time.Time) string { return table + "_" + day.Format("20060102") }
 
