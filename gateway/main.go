@@ -41,6 +41,8 @@ type commands struct {
 	} `cmd:"" help:"Submits without an answer."`
 	Exceptions exceptionsCommand `cmd:"" help:"List what contradicts what is settled, or needs a person."`
 	Reconcile  reconcileCommands `cmd:"" help:"Suppliers' daily statements against our submits."`
+	Dead       deadCommands      `cmd:"" help:"What could not be used and was kept."`
+	Callback   callbackCommands  `cmd:"" help:"The way of events from edges to the core."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`
 }
 

@@ -10,12 +10,14 @@ import (
 
 	"cmppgateway/gateway/internal/admin"
 	"cmppgateway/gateway/internal/callback"
+	"cmppgateway/gateway/internal/deadletter"
 	"cmppgateway/gateway/internal/delivery"
 	"cmppgateway/gateway/internal/event"
 	"cmppgateway/gateway/internal/inbound"
 	"cmppgateway/gateway/internal/observe"
 	"cmppgateway/gateway/internal/outbox"
 	"cmppgateway/gateway/internal/reconcile"
+	"cmppgateway/gateway/internal/review"
 	"cmppgateway/gateway/internal/settings"
 	"cmppgateway/gateway/internal/settlement"
 	"cmppgateway/gateway/internal/store"
@@ -83,12 +85,15 @@ func (g *gateway) startCore() error {
 		return err
 	}
 	g.crew.start("partitions", g.keepPartitions)
+	g.crew.start("dead letters", func(ctx context.Context) error { return deadletter.Watch(ctx, g.pools.Admin, g.registry, g.log) })
 	g.crew.start("reconciliation", func(ctx context.Context) error { return reconcile.Watch(ctx, g.pools.Admin, g.registry, g.log) })
 	hints := outbox.NewHinter(g.rdb, g.wake, g.config.Outbox, g.log, g.registry)
 	g.crew.start("workflow", workflow.New(workflow.Options{
 		Config: g.config.Workflow, Pool: g.pools.Workflow, IDs: g.node.IDs, Settings: g.settings, Wake: g.wake, Hints: hints,
 		Log: g.log, Registry: g.registry,
 	}).Run)
+	g.review = review.New(review.Options{Pool: g.pools.Settlement, IDs: g.node.IDs, Settings: g.settings, Wake: g.wake, Log: g.log, Registry: g.registry})
+	g.crew.start("review", g.review.Run)
 	g.crew.start("settlement", settlement.New(settlement.Options{
 		Config: g.config.Settlement, Outbox: g.config.Outbox, Pool: g.pools.Settlement, Node: g.node, Settings: g.settings, Wake: g.wake,
 		Hints: hints, Log: g.log, Registry: g.registry,
@@ -161,7 +166,7 @@ func (g *gateway) stop() error {
 	// 2. Customers: no new connections and SUBMITs, what was taken is committed and answered, then the sessions end.
 	g.crew.stop(ctx, "customers")
 	// 3. The workflow finishes the batch in hand; what it leaves waits in the inbox.
-	g.crew.stop(ctx, "workflow")
+	g.crew.stop(ctx, "workflow", "review")
 	// 4. Suppliers: no new submits, the windows drain, what was surely not written is pending again.
 	g.crew.stop(ctx, "suppliers")
 	// 5. Events: the core accepts what the suppliers said; the rest stays in Redis for who adopts this node.
@@ -171,7 +176,7 @@ func (g *gateway) stop() error {
 	g.crew.stop(ctx, "callback")
 	g.crew.stop(ctx, "settlement")
 	// 7. Nothing issues ids any more: the node number is released.
-	g.crew.stop(ctx, "settings", "wake", "clocks", "partitions", "reconciliation", "node")
+	g.crew.stop(ctx, "settings", "wake", "clocks", "partitions", "dead letters", "reconciliation", "node")
 	err := g.releaseNode(drained)
 	g.crew.stop(ctx, "admin")
 	return errors.Join(err, g.crew.leftover())

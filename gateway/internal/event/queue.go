@@ -148,7 +148,7 @@ func New(o Options) (*Queue, error) {
 		}
 	}
 	var err error
-	if q.http, err = newHTTPClient(o.Config); err != nil {
+	if q.http, err = NewHTTPClient(o.Config); err != nil {
 		return nil, fmt.Errorf("event queue: %w", err)
 	}
 	q.m = newMetrics(q, o.Registerer)

@@ -31,8 +31,8 @@ const (
 	responseMax = 1 << 20 // octets of a response that are read
 )
 
-// newHTTPClient keeps a connection for every request that may be under way at once.
-func newHTTPClient(c config.Event) (*http.Client, error) {
+// NewHTTPClient is the client that an edge reaches the core with. It keeps a connection for every request that may be under way at once.
+func NewHTTPClient(c config.Event) (*http.Client, error) {
 	secure, err := tlsConfig(c)
 	if err != nil {
 		return nil, err
@@ -305,6 +305,7 @@ func (q *Queue) send(ctx context.Context, l *lane, batch []*item, number int) (m
 		answers, realErr := q.postSingles(ctx, batch)
 		q.compare(l, shadow, err, answers)
 		return answers, realErr
+	case settings.CallbackBatch:
 	}
 	return q.post(ctx, l, batch, number, false)
 }

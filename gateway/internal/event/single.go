@@ -32,7 +32,7 @@ func (q *Queue) postSingles(ctx context.Context, batch []*item) (answers map[int
 					err = e
 				}
 				mu.Unlock()
-				if refused, ok := e.(statusError); e != nil && !(ok && refused.faulty()) { //nolint:errorlint // exchange returns it as it is
+				if refused, ok := e.(statusError); e != nil && (!ok || !refused.faulty()) { //nolint:errorlint // exchange returns it as it is
 					return // the core is away: the others of the line would fare no better
 				}
 			}
