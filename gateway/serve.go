@@ -12,6 +12,7 @@ import (
 
 	"cmppgateway/gateway/internal/event"
 	"cmppgateway/gateway/internal/observe"
+	"cmppgateway/gateway/internal/review"
 	"cmppgateway/gateway/internal/settings"
 	"cmppgateway/gateway/internal/store"
 	"cmppgateway/gateway/internal/supplier"
@@ -39,6 +40,7 @@ type gateway struct {
 	wake      *wake.Bus
 	callback  string            // core: its own URL
 	events    *event.Queue      // edge
+	review    *review.Review    // core
 	suppliers *supplier.Manager // edge
 }
 

@@ -87,7 +87,7 @@ func (t *Tally) Judge(m *Message, v *Verdict, r Recipient) message.Reason {
 	n := Number{m.Enterprise, r.Phone}
 	modes, limits := t.set.Modes(m.App), t.set.Limits(m.Enterprise)
 	switch {
-	case slices.ContainsFunc(t.optOuts[r.Phone], func(o OptOut) bool { return o.blocks(m, v) }):
+	case t.OptOut(m, v, r.Phone) != message.NoReason:
 		return message.ReasonBlacklist
 	case modes.DuplicateSeconds > 0 && t.sent[repetition{m.App, r.Phone, r.Content}]:
 		return message.ReasonRisk
@@ -95,6 +95,14 @@ func (t *Tally) Judge(m *Message, v *Verdict, r Recipient) message.Reason {
 		return message.ReasonRisk
 	case modes.Quota > 0 && t.byApp[m.App] >= modes.Quota, limits.Quota > 0 && t.byOwner[m.Enterprise] >= limits.Quota:
 		return message.ReasonQuota
+	}
+	return message.NoReason
+}
+
+// OptOut is BLACKLIST when a number has opted out of a message.
+func (t *Tally) OptOut(m *Message, v *Verdict, phone uint64) message.Reason {
+	if slices.ContainsFunc(t.optOuts[phone], func(o OptOut) bool { return o.blocks(m, v) }) {
+		return message.ReasonBlacklist
 	}
 	return message.NoReason
 }

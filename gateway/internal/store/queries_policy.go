@@ -37,4 +37,23 @@ var (
 	WorkflowHeld string
 	//go:embed queries/workflow_hold.sql
 	WorkflowHold string
+	//go:embed queries/settings_prefix_expire.sql
+	SettingsPrefixExpire string
+
+	//go:embed queries/review_now.sql
+	ReviewNow string
+	//go:embed queries/review_take.sql
+	ReviewTake string
+	//go:embed queries/review_messages.sql
+	ReviewMessages string
+	//go:embed queries/review_submit.sql
+	ReviewSubmit string
+	//go:embed queries/review_use.sql
+	ReviewUse string
+	//go:embed queries/review_due.sql
+	ReviewDue string
+	//go:embed queries/review_waiting.sql
+	ReviewWaiting string
+	//go:embed queries/review_list.sql
+	ReviewList string
 )
