@@ -47,6 +47,7 @@ CREATE TABLE segment_wait (
   session       bigint NOT NULL,
   seq           bigint NOT NULL,
   repeats       bigint NOT NULL DEFAULT 0,               -- a message sent a short while ago that had the same segment; 0 = none
+  waits_since   timestamptz NOT NULL,
   due_at        timestamptz NOT NULL,                    -- when the set is looked at again: it expires, or its doubt ends
   accepted_at   timestamptz NOT NULL,
   valid_until   timestamptz,
