@@ -67,6 +67,7 @@ type delivery struct {
 	copy   int
 	early  bool
 	other  bool // wants another connection than the submit's
+	size   bool // has the length of the other version's report
 	replay bool
 	id     uint64
 	conn   uint64
@@ -89,7 +90,7 @@ type uplinkText struct {
 func (d *delivery) report() Report {
 	return Report{
 		Account: d.sub.Account, MsgID: d.sub.MsgID, Number: d.sub.Number, Stat: d.stat, Copy: d.copy,
-		Early: d.early, DeliverID: d.id, Conn: d.conn, Due: d.due, First: d.first, Last: d.last,
+		Early: d.early, WrongSize: d.size, DeliverID: d.id, Conn: d.conn, Due: d.due, First: d.first, Last: d.last,
 		Acked: d.acked, Result: d.result, Tries: d.tries, Acks: d.acks,
 	}
 }
@@ -205,7 +206,7 @@ func (a *account) sendReports(s *submit, t *todo, from int64) {
 func (a *account) report(s *submit, i int, r Receipt, due int64) {
 	a.counts.Reports++
 	d := a.deliveries.Add()
-	d.sub, d.stat, d.copy, d.early, d.other, d.due = s, r.Stat, i, r.Early, r.Elsewhere, due
+	d.sub, d.stat, d.copy, d.early, d.other, d.size, d.due = s, r.Stat, i, r.Early, r.Elsewhere, r.WrongSize, due
 	d.id = a.ids.next(a.srv.clock.Now())
 	a.schedule(d, due)
 }
@@ -274,7 +275,11 @@ func (c *conn) appendDeliver(dst []byte, d *delivery, seq uint32, now int64) ([]
 		SubmitTime: c.acct.minute(clock.Time(d.sub.Recv)), DoneTime: c.acct.minute(clock.Time(now)),
 		DestTerminalID: d.sub.Number,
 	}
-	content, err := r.Append(c.scratch[:0], v)
+	layout := v
+	if d.size {
+		layout = cmpp.Version(otherLayout(c.version))
+	}
+	content, err := r.Append(c.scratch[:0], layout)
 	if err != nil {
 		return dst, err
 	}
@@ -290,21 +295,24 @@ func (c *conn) appendDeliver(dst []byte, d *delivery, seq uint32, now int64) ([]
 var errTooLong = errors.New("text does not fit one message")
 
 func encodeText(text string) (format uint8, content []byte, err error) {
+	format, content = encodeLong(text)
+	if format == 0 && len(content) > 160 || format == 8 && len(content) > 140 {
+		return 0, nil, errTooLong
+	}
+	return format, content, nil
+}
+
+// encodeLong encodes text of any length: Msg_Fmt 0 for 7-bit characters, else 8.
+func encodeLong(text string) (format uint8, content []byte) {
 	ascii := true
 	for _, r := range text {
 		ascii = ascii && r < 0x80
 	}
 	if ascii {
-		if len(text) > 160 {
-			return 0, nil, errTooLong
-		}
-		return 0, []byte(text), nil
+		return 0, []byte(text)
 	}
 	for _, u := range utf16.Encode([]rune(text)) {
 		content = append(content, byte(u>>8), byte(u))
 	}
-	if len(content) > 140 {
-		return 0, nil, errTooLong
-	}
-	return 8, content, nil
+	return 8, content
 }

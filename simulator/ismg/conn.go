@@ -89,6 +89,7 @@ const (
 	itemRetry                   // DELIVER_RESP of transmission try of del is overdue
 	itemProbe                   // look whether the link is idle
 	itemClose                   // the end of a TERMINATE that was not answered
+	itemFrame                   // a command whose handling a rule delayed
 )
 
 // item is something due on a connection.
@@ -97,6 +98,8 @@ type item struct {
 	try  int
 	sub  *submit
 	del  *delivery
+
+	frame *heldFrame
 }
 
 // written is a frame in the writer's buffer, ending at end.
@@ -181,7 +184,14 @@ func (c *conn) login(rd *wire.Reader) bool {
 	if err != nil {
 		answer.Status = statusStructure
 	} else {
-		answer.Status = c.admit(&body, now)
+		silent, status := c.ruledLogin(body.Source)
+		if silent {
+			_, _ = io.Copy(io.Discard, c.sock) // until the peer gives up, or the server ends
+			return false
+		}
+		if answer.Status = status; status == 0 {
+			answer.Status = c.admit(&body, now)
+		}
 	}
 	answer.Version = cmpp.Version(c.version)
 	if answer.Status == 0 {
@@ -300,10 +310,19 @@ func (c *conn) handle(f wire.Frame) (reason string) {
 		c.submit(f, now)
 		return ""
 	}
+	if c.ruled(f, now) {
+		return ""
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c.heard, c.tests = now, 0
 	defer func() { c.nudge = c.nudge || len(c.urgent) > 0 }()
+	return c.obey(f, now)
+}
+
+// obey does what a command other than SUBMIT asks for; the account is locked.
+func (c *conn) obey(f wire.Frame, now int64) (reason string) {
+	a := c.acct
 	switch f.Command {
 	case wire.Deliver | wire.Response:
 		c.delivered(f, now)

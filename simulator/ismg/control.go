@@ -36,6 +36,9 @@ type Receipt struct {
 	Early bool
 	// Elsewhere sends it on another connection of the account when there is one.
 	Elsewhere bool
+	// WrongSize gives it the length of the other version's report: 60 octets on
+	// a 3.0 link, 71 on a 2.x one.
+	WrongSize bool
 }
 
 // Control looks at a SUBMIT after its fate was dealt and may change its plan;
@@ -189,6 +192,29 @@ func Elsewhere() Control {
 			p.Receipts[i].Elsewhere = true
 		}
 		return false
+	}
+}
+
+// WrongSize gives reports the other version's length.
+func WrongSize() Control {
+	return func(_ *Submit, p *Plan) bool {
+		for i := range p.Receipts {
+			p.Receipts[i].WrongSize = true
+		}
+		return false
+	}
+}
+
+// Every makes f apply to every nth SUBMIT that matches only, the first of them
+// included; a nil match matches all.
+func Every(n int, match func(*Submit) bool, f Control) Control {
+	count := 0
+	return func(s *Submit, p *Plan) bool {
+		if match != nil && !match(s) {
+			return false
+		}
+		count++
+		return (count-1)%max(n, 1) == 0 && f(s, p)
 	}
 }
 

@@ -94,6 +94,7 @@ type Report struct {
 	Stat      string
 	Copy      int    // 0 first, 1 its repetition or contradiction
 	Early     bool   // planned before the SUBMIT_RESP
+	WrongSize bool   // of the other version's length
 	DeliverID uint64 // Msg_Id of the DELIVER itself
 	Conn      uint64 // connection of the last transmission
 	Due       int64  // planned

@@ -55,6 +55,8 @@ type Server struct {
 	controlMu  sync.Mutex
 	controls   []*control
 	controlled atomic.Bool
+	rules      []*rule // guarded by controlMu
+	ruled      atomic.Bool
 }
 
 type attemptKey struct {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"cmppgateway/gateway/cmpp"
+	"cmppgateway/simulator/internal/wire"
 )
 
 // write is the connection's writer. Each round takes everything due into one
@@ -91,6 +92,11 @@ func (c *conn) collect(now int64) (next int64, more bool) {
 			c.probe(now)
 		case itemClose:
 			c.shut()
+		case itemFrame:
+			h := it.frame
+			c.obey(wire.Frame{Command: h.command, Sequence: h.seq, Body: h.body}, now)
+			c.buf = append(c.buf, c.urgent...)
+			c.urgent = c.urgent[:0]
 		}
 		if c.state != connLive && c.state != connEnding {
 			// An answer, or a link test, ended the connection: what comes

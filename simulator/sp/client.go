@@ -89,7 +89,8 @@ type Message struct {
 	ServiceID  string // empty means Config.ServiceID
 	ValidTime  string
 	AtTime     string
-	Conn       int // 0: any connection; n: only the n-th
+	Conn       int    // 0: any connection; n: only the n-th
+	Tag        uint16 // what the caller makes of it, kept in the record
 }
 
 // perTurn is how many messages a connection gets before it is the next one's
@@ -118,6 +119,7 @@ type Client struct {
 	unexpected int
 	counts     Counts
 	mute       bool
+	slow       throttle
 	offline    chan struct{} // not nil while offline; closed to come back
 	ended      bool
 	waiters    []chan struct{} // closed at the next change
@@ -328,8 +330,15 @@ func (c *Client) record(m *Message, due, fire int64) *op {
 	o := c.sent.Add()
 	o.msg = m
 	o.Sent = Sent{
-		Key: m.Key, Number: m.Number, Count: 1 + len(m.Also), SrcID: m.SrcID, Due: due, Fire: fire,
+		Key: m.Key, Tag: m.Tag, Number: m.Number, Also: m.Also, Count: 1 + len(m.Also), SrcID: m.SrcID, Registered: m.Registered,
+		Due: due, Fire: fire,
 	}
+	text := m.Content
+	if concat, ok := wire.DecodeConcat(m.UDHI, m.Content); ok {
+		o.Concat = Concat(concat)
+		text = wire.Text(m.UDHI, m.Content)
+	}
+	o.Hash = wire.Hash(text)
 	c.counts.Fired++
 	c.counts.Waiting++
 	return o
@@ -444,6 +453,23 @@ func (c *Client) SetOffline(on bool) {
 		close(c.offline)
 		c.offline = nil
 	}
+}
+
+// SetSlow reads at most rate octets a second on every connection: 0 reads what
+// comes again, a negative rate nothing at all, so that the gateway's writes to
+// this customer stand still.
+func (c *Client) SetSlow(rate int) { c.slow.set(max(rate, stopReading)) }
+
+// CutAll cuts every live connection, see Cut, and returns how many there were:
+// a customer that is told to connect anew all at once.
+func (c *Client) CutAll(reset bool) int {
+	n := 0
+	for i := range c.links {
+		if c.Cut(i, reset) {
+			n++
+		}
+	}
+	return n
 }
 
 // Cut closes the live connection with the index (from 0), by reset or by an

@@ -92,7 +92,7 @@ func (c *Client) connect(ctx context.Context, index int) (served bool, err error
 	}
 	defer l.shut()
 	stop := context.AfterFunc(ctx, l.shut)
-	rd := wire.NewReader(counting{sock, &l.in})
+	rd := wire.NewReader(reader{sock, &l.in, &c.slow, l.over})
 	if err := l.login(rd); err != nil {
 		stop()
 		return false, err
@@ -118,17 +118,6 @@ func (c *Client) connect(ctx context.Context, index int) (served bool, err error
 	c.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "customer link down",
 		slog.String("account", c.cfg.ID), slog.Uint64("conn", l.id), slog.String("reason", l.reason))
 	return true, nil
-}
-
-type counting struct {
-	net.Conn
-	n *atomic.Int64
-}
-
-func (c counting) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	c.n.Add(int64(n))
-	return n, err
 }
 
 func (l *link) shut() {

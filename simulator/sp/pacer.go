@@ -59,3 +59,15 @@ func Poisson(seed uint64, n int, hold time.Duration) []int64 {
 	slices.Sort(due)
 	return due
 }
+
+// Bursts returns n due times over hold in bursts of size, the first at 0: the
+// arrivals of a burst are due at the same instant, bursts are evenly spread.
+func Bursts(n, size int, hold time.Duration) []int64 {
+	size = max(size, 1)
+	starts := Even((n+size-1)/size, hold)
+	due := make([]int64, n)
+	for i := range due {
+		due[i] = starts[i/size]
+	}
+	return due
+}

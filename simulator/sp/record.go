@@ -34,26 +34,38 @@ func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // Sent is one message and what became of it.
 type Sent struct {
-	Key     uint64 // of the Message
-	Number  string // first recipient
-	Count   int    // recipients
-	SrcID   string
-	Due     int64 // when it should have started
-	Fire    int64 // when the pacer woke for it
-	Slot    int64 // when it got a window slot
-	Write   int64 // when its octets had been handed to the kernel
-	Resp    int64 // when the SUBMIT_RESP was read
-	Conn    uint64
-	Seq     uint32
-	State   State
-	Result  uint32
-	MsgID   uint64
-	Answers int // SUBMIT_RESPs received
+	Key    uint64 // of the Message
+	Tag    uint16 // of the Message
+	Number string // first recipient
+	Also   []string
+	Count  int // recipients
+	SrcID  string
+	// Registered is the Registered_Delivery asked for.
+	Registered uint8
+	Concat     Concat // of the user-data header; zero without one
+	Hash       uint64 // of the content without that header, as ismg.ContentHash has it
+	Due        int64  // when it should have started
+	Fire       int64  // when the pacer woke for it
+	Slot       int64  // when it got a window slot
+	Write      int64  // when its octets had been handed to the kernel
+	Resp       int64  // when the SUBMIT_RESP was read
+	Conn       uint64
+	Seq        uint32
+	State      State
+	Result     uint32
+	MsgID      uint64
+	Answers    int // SUBMIT_RESPs received
 }
 
 // Accepted reports whether the peer took the message as far as the customer
 // knows, in time or late.
 func (s *Sent) Accepted() bool { return s.Resp != 0 && s.Result == 0 }
+
+// Concat is the concatenation element of a user-data header.
+type Concat struct {
+	Ref           uint16
+	Total, Number uint8
+}
 
 // Receipt is one status report as received.
 type Receipt struct {

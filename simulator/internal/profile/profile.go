@@ -19,7 +19,7 @@ import (
 type File struct {
 	// Listen is the host:port the suppliers take connections on.
 	Listen string `yaml:"listen"`
-	// HTTP is the host:port of the read-only HTTP view; empty means none.
+	// HTTP is the host:port of the HTTP view and control; empty means none.
 	HTTP string `yaml:"http"`
 	// Duration after which the program ends by itself; 0 means never.
 	Duration time.Duration `yaml:"duration"`

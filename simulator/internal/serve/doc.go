@@ -1,5 +1,5 @@
-// Package serve runs a profile: suppliers, customers if there are any, and a
-// read-only HTTP view of what they recorded.
+// Package serve runs a profile: suppliers, customers if there are any, and an
+// HTTP view of what they recorded, with orders for both (POST /control).
 //
 // It imports the simulator's own packages and the standard library. Run starts
 // everything, owns all goroutines and returns when they have ended.

@@ -74,7 +74,7 @@ func Run(ctx context.Context, f *profile.File, o Options) (Summary, error) {
 		_ = ln.Close()
 		return Summary{}, err
 	}
-	view, err := newView(ctx, f.HTTP, suppliers, customers)
+	view, err := newView(ctx, f, suppliers, customers)
 	if err != nil {
 		_ = ln.Close()
 		return Summary{}, err
@@ -157,13 +157,14 @@ func drive(ctx context.Context, client *sp.Client, c *profile.Customer, clock *s
 	return err
 }
 
-// view is the HTTP view; without an address it serves nothing.
+// view is the HTTP view and control; without an address it serves nothing.
 type view struct {
 	ln     net.Listener
 	server *http.Server
 }
 
-func newView(ctx context.Context, addr string, suppliers *ismg.Server, customers []*sp.Client) (*view, error) {
+func newView(ctx context.Context, f *profile.File, suppliers *ismg.Server, customers []*sp.Client) (*view, error) {
+	addr := f.HTTP
 	if addr == "" {
 		return &view{}, nil
 	}
@@ -190,6 +191,11 @@ func newView(ctx context.Context, addr string, suppliers *ismg.Server, customers
 		}
 		reply(w, all)
 	})
+	orders := &control{suppliers: suppliers, customers: customers}
+	for i := range f.Customers {
+		orders.files = append(orders.files, f.Customers[i].ID)
+	}
+	mux.Handle("POST /control", orders)
 	return &view{ln: ln, server: &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}}, nil
 }
 

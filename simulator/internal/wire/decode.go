@@ -237,6 +237,15 @@ func DecodeConcat(udhi uint8, content []byte) (c Concat, ok bool) {
 	return c, false
 }
 
+// Text is content without its user-data header, when TP_udhi says that it has
+// one.
+func Text(udhi uint8, content []byte) []byte {
+	if udhi&0x41 == 0 || len(content) == 0 || len(content) < 1+int(content[0]) {
+		return content
+	}
+	return content[1+int(content[0]):]
+}
+
 // NumberKey reads a recipient as the decimal number it is, without a leading
 // +86, 0086 or 86 and without spaces. ok is false for anything else.
 func NumberKey(number string) (key uint64, ok bool) {

@@ -67,7 +67,7 @@ func inspect(t *testing.T, file string, mayBuild bool) {
 		if pkg, ok := sel.X.(*ast.Ident); ok && pkg.Name == "cmpp" && !builders[sel.Sel.Name] {
 			t.Errorf("%s names cmpp.%s", fset.Position(sel.Pos()), sel.Sel.Name)
 		}
-		if sel.Sel.Name == "Decode" {
+		if mayBuild && sel.Sel.Name == "Decode" { // where the codec may be imported
 			t.Errorf("%s calls a method named Decode", fset.Position(sel.Pos()))
 		}
 		return true
