@@ -39,6 +39,10 @@ func (g *gateway) start() (err error) {
 		return err
 	}
 	g.crew.start("admin", server.Run)
+	// 0. A database that went back in time has forgotten what was sent: wait for `gateway recover`.
+	if err := g.guardTime(); err != nil {
+		return err
+	}
 	// 1. The node number: every id, row and shard below carries it.
 	if g.node, err = store.LeaseNode(g.ctx, g.pools.Admin, g.config.Node, g.log); err != nil {
 		return err
@@ -49,8 +53,9 @@ func (g *gateway) start() (err error) {
 	if err := g.settings.Refresh(g.ctx); err != nil {
 		return err
 	}
-	g.crew.start("settings", g.settings.Run)
 	g.wake = wake.New(g.rdb, g.log)
+	g.settings.Nudges(g.wake.Subscribe(wake.Settings))
+	g.crew.start("settings", g.settings.Run)
 	g.crew.start("wake", g.wake.Run)
 	g.crew.start("clocks", func(ctx context.Context) error {
 		return observe.KeepClocks(ctx, g.registry, postgresClock(g.pools), redisClock(g.rdb))
@@ -70,6 +75,7 @@ func (g *gateway) start() (err error) {
 	}
 	o := admin.Options{
 		Config: g.config, Version: version, Roles: g.roles, Node: g.node, Pools: g.pools, Redis: g.rdb, Settings: g.settings,
+		Review: g.review, Wake: g.wake, Log: g.log,
 	}
 	if g.suppliers != nil {
 		o.Channels = func() any { return g.suppliers.Status() }
@@ -176,7 +182,7 @@ func (g *gateway) stop() error {
 	g.crew.stop(ctx, "callback")
 	g.crew.stop(ctx, "settlement")
 	// 7. Nothing issues ids any more: the node number is released.
-	g.crew.stop(ctx, "settings", "wake", "clocks", "partitions", "dead letters", "reconciliation", "node")
+	g.crew.stop(ctx, "settings", "wake", "clocks", "partitions", "dead letters", "reconciliation", "restore guard", "node")
 	err := g.releaseNode(drained)
 	g.crew.stop(ctx, "admin")
 	return errors.Join(err, g.crew.leftover())

@@ -10,76 +10,166 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"cmppgateway/gateway/internal/settings"
 	"cmppgateway/gateway/internal/store"
+	"cmppgateway/gateway/sms"
 )
 
-const backlogEvery = time.Second
+const (
+	backlogEvery = time.Second
+	backlogShare = 20 // the next count comes no sooner than this many times as long as the last one took
+)
 
-// backlog is an estimate of how many inbox rows each application has: counted once a second, no further than it takes to
-// find out who is at the limit.
+// backlog is an estimate of what waits: inbox rows of each application, rows of inbox and outbox together, commands of each
+// channel that has a ceiling. Each is counted no further than it takes to find out who is at the limit, once a second, or
+// more rarely when counting takes longer than a twentieth of that.
 type backlog struct {
-	pool *pgxpool.Pool
-	log  *slog.Logger
-	max  int
-	rows atomic.Pointer[map[int32]int]
+	pool     *pgxpool.Pool
+	log      *slog.Logger
+	max      int // inbox rows of an application
+	settings *settings.Watcher
+	last     atomic.Pointer[waiting]
 }
 
-// full says that an application must not add rows.
-func (b *backlog) full(app int32) bool {
-	rows := b.rows.Load()
-	return rows != nil && (*rows)[app] >= b.max
+// waiting is one count.
+type waiting struct {
+	apps, channels map[int32]int // channels: those at their ceiling alone
+	platform       int           // 0 without a ceiling
+}
+
+// full is the ceiling that keeps a SUBMIT of an application to these numbers out, "" if none does.
+func (b *backlog) full(snap *settings.Snapshot, app *settings.Application, dest []string) (v valve, cause string) {
+	w := b.last.Load()
+	switch {
+	case w == nil:
+	case w.apps[app.ID] >= b.max:
+		return valveApplication, "the application has too many messages waiting"
+	case snap.Limits.Backlog > 0 && w.platform >= snap.Limits.Backlog:
+		return valvePlatform, "the platform has too many messages waiting"
+	case len(w.channels) > 0:
+		for _, d := range dest {
+			if phone, err := sms.NormalizeNumber(d); err == nil && w.stuck(snap, app, phone) {
+				return valveChannel, "the channels of a recipient have too many messages waiting"
+			}
+		}
+	}
+	return "", ""
+}
+
+// stuck says that every channel that a message to phone could be given to first is at its ceiling. Backups do not count:
+// while a primary is enabled, messages wait for it. Without a route there is nothing to wait for; policy refuses it.
+func (w *waiting) stuck(snap *settings.Snapshot, app *settings.Application, phone uint64) bool {
+	group := snap.Groups[app.Routes[snap.Table.Carrier(phone)]]
+	if group == nil {
+		return false
+	}
+	enabled := false
+	var layer int16
+	for _, c := range group.Candidates {
+		if c.Enabled && (!enabled || c.Priority < layer) {
+			enabled, layer = true, c.Priority
+		}
+	}
+	for _, c := range group.Candidates {
+		if c.Enabled && c.Priority == layer {
+			ceiling := snap.Limits.Channels[c.ChannelID]
+			if n, counted := w.channels[c.ChannelID]; !counted || ceiling == 0 || n < ceiling {
+				return false
+			}
+		}
+	}
+	return enabled
 }
 
 func (b *backlog) most() int {
 	n := 0
-	if rows := b.rows.Load(); rows != nil {
-		for _, k := range *rows {
+	if w := b.last.Load(); w != nil {
+		for _, k := range w.apps {
 			n = max(n, k)
 		}
 	}
 	return n
 }
 
+func (b *backlog) platform() int {
+	if w := b.last.Load(); w != nil {
+		return w.platform
+	}
+	return 0
+}
+
+func (b *backlog) stuckChannels() int {
+	if w := b.last.Load(); w != nil {
+		return len(w.channels)
+	}
+	return 0
+}
+
 // run counts for the enterprises that live gives, with the number of their applications. Without PostgreSQL the last counts stay.
 func (b *backlog) run(ctx context.Context, live func() map[int32]int) {
-	tick := time.NewTicker(backlogEvery)
-	defer tick.Stop()
+	timer := time.NewTimer(backlogEvery)
+	defer timer.Stop()
 	failing := false
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-timer.C:
 		}
+		start := time.Now()
 		err := b.count(ctx, live())
 		if failed := err != nil && ctx.Err() == nil; failed != failing {
 			failing = failed
 			b.log.Info("inbox backlog counted", slog.Bool("working", !failed), slog.Any("error", err))
 		}
+		timer.Reset(max(backlogEvery, backlogShare*time.Since(start)))
 	}
 }
 
 func (b *backlog) count(ctx context.Context, live map[int32]int) error {
-	counts := make(map[int32]int)
-	if len(live) > 0 {
-		var enterprises []int32
-		var limits []int64
-		for id, apps := range live {
-			enterprises, limits = append(enterprises, id), append(limits, int64(apps)*int64(b.max))
-		}
-		rows, err := b.pool.Query(ctx, store.InboundBacklog, enterprises, limits)
-		if err != nil {
-			return fmt.Errorf("count inbox rows: %w", err)
-		}
-		var app int32
-		var n int
-		if _, err := pgx.ForEachRow(rows, []any{&app, &n}, func() error {
-			counts[app] = n
-			return nil
-		}); err != nil {
-			return fmt.Errorf("count inbox rows: %w", err)
+	limits := b.settings.Current().Limits
+	w := &waiting{}
+	var enterprises []int32
+	var most []int64
+	for id, apps := range live {
+		enterprises, most = append(enterprises, id), append(most, int64(apps)*int64(b.max))
+	}
+	var err error
+	if w.apps, err = b.counts(ctx, store.InboundBacklog, enterprises, most); err != nil {
+		return fmt.Errorf("count inbox rows: %w", err)
+	}
+	var channels []int32
+	most = nil
+	for id, ceiling := range limits.Channels {
+		channels, most = append(channels, id), append(most, int64(ceiling))
+	}
+	if w.channels, err = b.counts(ctx, store.InboundBacklogChannel, channels, most); err != nil {
+		return fmt.Errorf("count commands of channels: %w", err)
+	}
+	if limits.Backlog > 0 {
+		if err := b.pool.QueryRow(ctx, store.InboundBacklogPlatform, limits.Backlog).Scan(&w.platform); err != nil {
+			return fmt.Errorf("count inbox and outbox: %w", err)
 		}
 	}
-	b.rows.Store(&counts)
+	b.last.Store(w)
 	return nil
+}
+
+// counts runs a statement that takes ids and how far to count for each.
+func (b *backlog) counts(ctx context.Context, statement string, ids []int32, most []int64) (map[int32]int, error) {
+	counts := make(map[int32]int)
+	if len(ids) == 0 {
+		return counts, nil
+	}
+	rows, err := b.pool.Query(ctx, statement, ids, most)
+	if err != nil {
+		return nil, err
+	}
+	var id int32
+	var n int
+	_, err = pgx.ForEachRow(rows, []any{&id, &n}, func() error {
+		counts[id] = n
+		return nil
+	})
+	return counts, err
 }

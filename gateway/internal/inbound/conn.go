@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"cmppgateway/gateway/cmpp"
@@ -18,15 +19,29 @@ type conn struct {
 	id         int64 // of the session in rows: unlike session.Session's, it never comes twice
 	app        int32
 	enterprise int32
+	spID       string // it was let in with …
+	secret     string
+	attempt    *attempt
 	end        context.CancelFunc // ends the session gracefully; set before it runs
 	session    *session.Session   // set before it runs
 	log        *slog.Logger
 	hash       maphash.Hash // reader only
+	running    bool         // guarded by places, as cut
+	cut        *time.Timer  // of a session that must end; nil: it need not
+	closing    atomic.Bool  // it must end: no more SUBMITs
+	rate       bucket       // guarded by rates
 
 	mu         sync.Mutex
 	unanswered int
 	recent     recent
-	logged     uint32 // results that were logged, as bits
+	logged     map[refusal]struct{} // refusals that were logged
+}
+
+// release ends what recheck has begun. The connection has left its place, so nobody begins anything more.
+func (c *conn) release() {
+	if c.cut != nil {
+		c.cut.Stop()
+	}
 }
 
 // recent remembers the last SUBMITs of a connection by sequence number, to recognise resends: the same number and content
@@ -82,17 +97,13 @@ func (c *conn) OnLateResponse(_ *session.Session, _ cmpp.Header, p cmpp.PDU, tok
 func (c *conn) submit(s *session.Session, seq uint32, p *cmpp.Submit) {
 	now := time.Now()
 	app := c.server.Settings.Current().Applications[c.app]
-	if app == nil { // the watcher is about to end this session
-		c.refuse(s, seq, refusal{resultOther, "the application is gone"})
+	if app == nil || c.closing.Load() { // this session is about to end
+		c.refuse(s, seq, refusal{resultOther, "the application may not be connected any more"})
 		return
 	}
 	found, fault := check(p, s.Version(), app, now)
 	if !fault.ok() {
 		c.refuse(s, seq, fault)
-		return
-	}
-	if c.server.backlog.full(c.app) {
-		c.refuse(s, seq, refusal{resultFlow, "the application has too many messages waiting"})
 		return
 	}
 	first, fault := c.admit(seq, c.digest(p), now, app.WindowSize)
@@ -107,8 +118,14 @@ func (c *conn) submit(s *session.Session, seq uint32, p *cmpp.Submit) {
 		}
 		return
 	}
+	if fault = c.entrance(app, p); !fault.ok() {
+		c.forget(seq)
+		c.refuse(s, seq, fault)
+		return
+	}
 	r := &request{conn: c, seq: seq, at: now, submit: p, checked: found}
 	if !c.server.batcher.add(r) {
+		c.server.metrics.limited.WithLabelValues(string(valveQueue)).Inc()
 		c.forget(seq)
 		c.refuse(s, seq, refusal{resultFlow, "the inbox takes no more at the moment"})
 	}
@@ -146,6 +163,7 @@ func (c *conn) admit(seq uint32, hash uint64, now time.Time, window int) (first 
 		return &id, refusal{}
 	}
 	if c.unanswered >= window {
+		c.server.metrics.limited.WithLabelValues(string(valveWindow)).Inc()
 		return nil, refusal{resultFlow, "more SUBMITs unanswered than the window allows"}
 	}
 	c.unanswered++
@@ -188,15 +206,23 @@ func (c *conn) answer(r *request, result uint32) {
 	}
 }
 
+// loggedMost bounds the lines about refusals of one connection.
+const loggedMost = 32
+
 func (c *conn) refuse(s *session.Session, seq uint32, why refusal) {
 	c.server.metrics.results.WithLabelValues(code(why.result)).Inc()
-	bit := uint32(1) << min(why.result, 31)
 	c.mu.Lock()
-	first := c.logged&bit == 0
-	c.logged |= bit
+	_, again := c.logged[why]
+	first := !again && len(c.logged) < loggedMost
+	if first {
+		if c.logged == nil {
+			c.logged = make(map[refusal]struct{})
+		}
+		c.logged[why] = struct{}{}
+	}
 	c.mu.Unlock()
 	write := c.log.Debug
-	if first { // one line for each result of a connection: customers can cause any number of them
+	if first { // one line for each cause on a connection: customers can bring about any number of refusals
 		write = c.log.Info
 	}
 	write("SUBMIT refused", slog.Uint64("result", uint64(why.result)), slog.String("cause", why.cause), slog.Uint64("sequence", uint64(seq)))

@@ -18,18 +18,25 @@
 //
 // # Bounds
 //
-//	connections in all          Config.MaxConnections; beyond: CONNECT status 5
-//	connections not logged in   Config.MaxUnauthenticated; beyond: closed
-//	connections of an account   application.max_connections; beyond: status 5
+//	connections in all          Config.MaxConnections; beyond: CONNECT status 5 (or 55)
+//	connections not logged in   Config.MaxUnauthenticated; beyond, the oldest is closed if it had a second, else the new one
+//	connections of an account   application.max_connections; beyond, links that give no sign of life are closed, else status 5 (or 56)
+//	failed logins               see guard; during a wait: status 5
 //	unanswered SUBMITs          application.window_size for each connection; beyond: result 8
+//	messages a second           of connection, application, enterprise and platform, see rates; beyond: result 8
 //	SUBMITs not committed       Config.QueueMax; beyond: result 8
-//	inbox rows of an account    Config.BacklogMax, counted once a second; beyond: result 8
+//	rows that wait              of application, platform and channels, counted once a second, see backlog; beyond: result 8
 //	resends recognised          the last 512 sequence numbers of a connection
+//	records of logins           4,096 kinds between two writes, 100 rows an account, 1,000 of unknown accounts, see record
+//
+// # Locks
+//
+// places, guard, rates, record and a conn's own are taken one at a time, except that recheck notes a record with places locked.
 //
 // # Goroutines
 //
-// Run starts and waits for the acceptor, the committer, the backlog counter, the watcher of settings, and one goroutine for
-// each connection, which runs its session (two more). There is none for a PDU.
+// Run starts and waits for an acceptor for each listener, the committer, the backlog counter, the recorder of logins, the watcher of
+// settings, and one goroutine for each connection, which runs its session (two more). There is none for a PDU.
 //
 // # Stop
 //

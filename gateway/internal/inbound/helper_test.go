@@ -72,14 +72,16 @@ func (l *logs) String() string {
 type bench struct {
 	*pgxpool.Pool // of the test
 
-	cfg    config.Inbound
-	url    string // for the server's pool
-	node   *store.Node
-	watch  *settings.Watcher
-	wake   nudges
-	log    logs
-	server *inbound.Server
-	stop   func()
+	registry *prometheus.Registry
+	clock    func() time.Time // of back-off and rates; nil: the real one
+	cfg      config.Inbound
+	url      string // for the server's pool
+	node     *store.Node
+	watch    *settings.Watcher
+	wake     nudges
+	log      logs
+	server   *inbound.Server
+	stop     func()
 }
 
 func setup(tb testing.TB) *bench {
@@ -128,12 +130,16 @@ func (b *bench) refresh(tb testing.TB) {
 func (b *bench) start(tb testing.TB) {
 	tb.Helper()
 	var err error
+	b.registry = prometheus.NewRegistry()
 	b.server, err = inbound.New(tb.Context(), inbound.Options{
 		Config: b.cfg, DeliverWindow: 16, Pool: newPool(tb, b.url), Node: b.node, Settings: b.watch, Wake: &b.wake,
-		Log: slog.New(slog.NewTextHandler(&b.log, nil)), Registry: prometheus.NewRegistry(),
+		Log: slog.New(slog.NewTextHandler(&b.log, nil)), Registry: b.registry,
 	})
 	if err != nil {
 		tb.Fatal(err)
+	}
+	if b.clock != nil {
+		inbound.SetClock(b.server, b.clock)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -210,6 +216,25 @@ func (b *bench) dial(tb testing.TB) *client {
 		tb.Fatal(err)
 	}
 	return &client{t: tb, conn: conn, in: cmpp.NewReader(conn, cmpp.MaxFrame), v: cmpp.V30}
+}
+
+// live answers link tests from now on, and reads nothing else for the test.
+func (c *client) live() {
+	go func() {
+		for {
+			hd, _, err := c.in.Next()
+			if err != nil {
+				return
+			}
+			if hd.Command == cmpp.CmdActiveTest {
+				octets, err := (&cmpp.ActiveTestResp{}).Append(nil, c.v, hd.Sequence)
+				if err != nil {
+					panic(err)
+				}
+				_, _ = c.conn.Write(octets) // the end of the connection ends the loop above
+			}
+		}
+	}()
 }
 
 // login connects as sp_id and returns the status.

@@ -100,10 +100,13 @@ func TestConnectionLimits(t *testing.T) {
 	b.cfg.MaxConnections, b.cfg.MaxUnauthenticated = 3, 2
 	b.start(t)
 	one := b.customerOf(t, "100007", "s", cmpp.V30)
+	one.live()
 	if status := b.dial(t).login("100007", "s", cmpp.V30); status != 5 {
 		t.Errorf("second connection of an application with one: status %d", status)
 	}
-	eventually(t, "logged cause", func() bool { return strings.Contains(b.log.String(), "too many connections: 1 of the application") })
+	eventually(t, "logged cause", func() bool {
+		return strings.Contains(b.log.String(), "too many connections of the application\" detail=\"1 of 1\"")
+	})
 	b.customer(t, cmpp.V30)
 	b.customer(t, cmpp.V30)
 	var status uint32
@@ -111,7 +114,9 @@ func TestConnectionLimits(t *testing.T) {
 		status = b.dial(t).login("100001", "secret", cmpp.V30)
 		return status == 5
 	})
-	eventually(t, "logged cause", func() bool { return strings.Contains(b.log.String(), "too many connections: 3 in all") })
+	eventually(t, "logged cause", func() bool {
+		return strings.Contains(b.log.String(), "too many connections in all\" detail=\"3 of 3\"")
+	})
 	// A connection that ends gives its place back.
 	_ = one.conn.Close()
 	eventually(t, "place given back", func() bool { return b.dial(t).login("100007", "s", cmpp.V30) == 0 })

@@ -9,7 +9,7 @@ import (
 type metrics struct {
 	commitSeconds, batchRows, answerSeconds prometheus.Histogram
 	repeats, dropped, resends, unwelcome    prometheus.Counter
-	results, logins                         *prometheus.CounterVec
+	results, logins, limited                *prometheus.CounterVec
 }
 
 func newMetrics(reg prometheus.Registerer, s *Server) *metrics {
@@ -33,9 +33,12 @@ func newMetrics(reg prometheus.Registerer, s *Server) *metrics {
 	}
 	seconds := prometheus.ExponentialBuckets(0.0005, 1.6, 24)
 	gauge("cmppgw_inbox_queue", "SUBMITs waiting for their commit.", s.batcher.depth)
-	gauge("cmppgw_inbound_sessions", "Customer connections that are logged in.", func() int { n, _ := s.counts(); return n })
-	gauge("cmppgw_inbound_unauthenticated", "Customer connections that are not logged in yet.", func() int { _, n := s.counts(); return n })
+	gauge("cmppgw_inbound_sessions", "Customer connections that are logged in.", func() int { n, _ := s.places.counts(); return n })
+	gauge("cmppgw_inbound_unauthenticated", "Customer connections that are not logged in yet.", func() int { _, n := s.places.counts(); return n })
 	gauge("cmppgw_inbound_backlog_rows", "Inbox rows of the application that has most.", s.backlog.most)
+	gauge("cmppgw_inbound_backlog_platform_rows", "Rows of inbox and outbox together, counted no further than twice the platform's ceiling; 0 without one.", s.backlog.platform)
+	gauge("cmppgw_inbound_backlog_channels_full", "Channels at their ceiling of waiting commands.", s.backlog.stuckChannels)
+	gauge("cmppgw_inbound_backoff_keys", "Addresses, accounts and pairs of them whose failed logins are remembered, 8192 at most.", s.guard.size)
 	return &metrics{
 		commitSeconds: histogram("cmppgw_inbox_commit_seconds", "One inbox commit, repetitions included.", seconds),
 		batchRows:     histogram("cmppgw_inbox_batch_rows", "Rows per inbox commit.", prometheus.ExponentialBuckets(1, 2, 13)),
@@ -45,6 +48,7 @@ func newMetrics(reg prometheus.Registerer, s *Server) *metrics {
 		resends:       counter("cmppgw_inbound_resends_total", "SUBMITs recognised as resends and not stored again."),
 		unwelcome:     counter("cmppgw_inbound_unwelcome_total", "Connections that ended before a login: scanners, other protocols, time-outs, too many."),
 		results:       vector("cmppgw_inbound_submits_total", "Answered SUBMITs by result.", "result"),
+		limited:       vector("cmppgw_inbound_limited_total", "SUBMITs answered with result 8, by the limit that refused them.", "limit"),
 		logins:        vector("cmppgw_inbound_logins_total", "CONNECTs by status.", "status"),
 	}
 }

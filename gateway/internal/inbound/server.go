@@ -2,13 +2,16 @@ package inbound
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -40,34 +43,31 @@ type Options struct {
 type Server struct {
 	Options
 
-	listener   net.Listener
+	listeners  []net.Listener // plain, then TLS if there is one
 	sessions   *Sessions
 	batcher    *batcher
 	backlog    *backlog
 	metrics    *metrics
 	resendTime time.Duration
 	quiet      quiet
-
-	mu       sync.Mutex
-	strange  int           // connections that have not logged in
-	loggedIn int           // places taken in all
-	places   map[int32]int // … by application
-	conns    map[*conn]login
+	places     *places
+	guard      *guard
+	rates      *rates
+	record     *record
+	now        func() time.Time // of guard and rates
 }
-
-// login is what a session was let in with.
-type login struct{ spID, secret string }
 
 // New listens; connections wait in the kernel until Run.
 func New(ctx context.Context, o Options) (*Server, error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.Config.Listen)
-	if err != nil {
-		return nil, fmt.Errorf("inbound: %w", err)
-	}
 	s := &Server{
-		Options: o, listener: listener, sessions: newSessions(), places: make(map[int32]int), conns: make(map[*conn]login),
+		Options: o, sessions: newSessions(), places: newPlaces(), rates: newRates(), now: time.Now,
+		guard:      newGuard(o.Config.LoginFailures, o.Config.LoginBackoff, o.Config.LoginBackoffMax),
+		record:     &record{pool: o.Pool, node: o.Node.Number, log: o.Log, seen: make(map[occasion]*occurrence)},
 		resendTime: time.Duration(o.Config.Tries) * o.Config.ResponseTimeout,
-		backlog:    &backlog{pool: o.Pool, log: o.Log, max: o.Config.BacklogMax},
+		backlog:    &backlog{pool: o.Pool, log: o.Log, max: o.Config.BacklogMax, settings: o.Settings},
+	}
+	if err := s.listen(ctx); err != nil {
+		return nil, err
 	}
 	s.batcher = &batcher{
 		cfg: o.Config, pool: o.Pool, node: o.Node, wake: o.Wake, sessions: s.sessions, log: o.Log, ready: make(chan struct{}, 1),
@@ -77,31 +77,107 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-// Addr is where the server listens.
-func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+func (s *Server) listen(ctx context.Context) error {
+	var secure *tls.Config
+	if s.Config.TLSListen != "" {
+		var err error
+		if secure, err = serverTLS(s.Config.TLSCert, s.Config.TLSKey, s.Log); err != nil {
+			return err
+		}
+	}
+	plain, err := new(net.ListenConfig).Listen(ctx, "tcp", s.Config.Listen)
+	if err != nil {
+		return fmt.Errorf("inbound: %w", err)
+	}
+	s.listeners = append(s.listeners, plain)
+	if secure == nil {
+		return nil
+	}
+	raw, err := new(net.ListenConfig).Listen(ctx, "tcp", s.Config.TLSListen)
+	if err != nil {
+		_ = plain.Close() // nobody was served
+		return fmt.Errorf("inbound: %w", err)
+	}
+	s.listeners = append(s.listeners, tls.NewListener(raw, secure))
+	return nil
+}
+
+// Addr is where the server listens without TLS.
+func (s *Server) Addr() net.Addr { return s.listeners[0].Addr() }
+
+// TLSAddr is where it listens with TLS; nil: nowhere.
+func (s *Server) TLSAddr() net.Addr {
+	if len(s.listeners) == 1 {
+		return nil
+	}
+	return s.listeners[1].Addr()
+}
 
 // Sessions are the live connections, for the delivery of receipts and uplinks.
 func (s *Server) Sessions() *Sessions { return s.sessions }
 
 // Run serves until ctx is done and then stops in order; that is no error.
 func (s *Server) Run(ctx context.Context) error {
+	intake, endIntake := context.WithCancel(ctx)
+	defer endIntake()
 	work, endWork := context.WithCancel(context.WithoutCancel(ctx)) // of the sessions, which outlive the intake
 	defer endWork()
-	var helpers, committer sync.WaitGroup
+	s.remember(ctx)
+	var helpers, recorder, committer, serving, accepting sync.WaitGroup
 	helpers.Go(func() { s.backlog.run(ctx, s.enterprises) })
 	helpers.Go(func() { s.watch(ctx) })
+	recording, endRecording := context.WithCancel(context.WithoutCancel(ctx))
+	defer endRecording()
+	recorder.Go(func() { s.record.run(recording) })
 	committer.Go(func() { s.batcher.run(context.WithoutCancel(ctx)) })
-	var serving sync.WaitGroup
 	// 1. No new connections.
-	err := s.accept(ctx, work, &serving)
+	failed := make(chan error, len(s.listeners))
+	for _, l := range s.listeners {
+		accepting.Go(func() {
+			if err := s.accept(intake, work, l, &serving); err != nil {
+				failed <- err
+				endIntake() // and the other one
+			}
+		})
+	}
+	accepting.Wait()
 	// 2. No new SUBMITs, those in the queue are committed and their answers queued.
 	s.batcher.close()
 	committer.Wait()
 	// 3. The sessions write what is queued, say TERMINATE and end.
 	endWork()
 	serving.Wait()
+	endIntake() // before ctx, when a listener failed
 	helpers.Wait()
-	return err
+	endRecording() // 4. What is known of logins is stored.
+	recorder.Wait()
+	select {
+	case err := <-failed:
+		return err
+	default:
+		return nil
+	}
+}
+
+// rememberWait bounds the one query before the first login.
+const rememberWait = 2 * time.Second
+
+// remember lets those who have logged in before count as known: a restart under attack must not keep them out.
+func (s *Server) remember(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, rememberWait)
+	defer cancel()
+	rows, err := s.Pool.Query(ctx, store.LoginEventKnown, guardMost)
+	if err == nil {
+		var account string
+		var addr netip.Addr
+		_, err = pgx.ForEachRow(rows, []any{&account, &addr}, func() error {
+			s.guard.succeeded(addr, account)
+			return nil
+		})
+	}
+	if err != nil && ctx.Err() == nil {
+		s.Log.Warn("earlier logins not read, everybody counts as new", slog.Any("error", err))
+	}
 }
 
 const (
@@ -110,14 +186,14 @@ const (
 )
 
 // accept takes connections until ctx is done.
-func (s *Server) accept(ctx, work context.Context, serving *sync.WaitGroup) error {
+func (s *Server) accept(ctx, work context.Context, listener net.Listener, serving *sync.WaitGroup) error {
 	stop := context.AfterFunc(ctx, func() {
-		_ = s.listener.Close() // it ends the Accept below, nothing else can be done with it
+		_ = listener.Close() // it ends the Accept below, nothing else can be done with it
 	})
 	defer stop()
 	pause := acceptPause
 	for {
-		nc, err := s.listener.Accept()
+		nc, err := listener.Accept()
 		switch {
 		case ctx.Err() != nil:
 			if err == nil {
@@ -133,70 +209,58 @@ func (s *Server) accept(ctx, work context.Context, serving *sync.WaitGroup) erro
 			continue
 		}
 		pause = acceptPause
-		if !s.arrive() {
+		st, evicted := s.places.arrive(nc, s.Config.MaxUnauthenticated, time.Now())
+		if st == nil || evicted {
+			s.quiet.log(ctx, s.Log, "connection closed: too many that have not logged in", slog.String("remote", nc.RemoteAddr().String()), slog.Bool("oldest", evicted))
+		}
+		if st == nil {
 			s.metrics.unwelcome.Inc()
-			s.quiet.log(ctx, s.Log, "connection closed: too many that have not logged in", slog.String("remote", nc.RemoteAddr().String()))
 			_ = nc.Close() // refused
 			continue
 		}
-		serving.Go(func() { s.serve(ctx, work, nc) })
+		serving.Go(func() { s.serve(ctx, work, nc, st) })
 	}
 }
 
-// arrive takes a place among the connections that have not logged in.
-func (s *Server) arrive() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.strange >= s.Config.MaxUnauthenticated {
-		return false
-	}
-	s.strange++
-	return true
-}
-
-// counts are the connections logged in and those not yet.
-func (s *Server) counts() (loggedIn, strange int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.loggedIn, s.strange
-}
+var (
+	errReplaced = errors.New("inbound: the link gave no sign of life when a new login needed its place")
+	errRevoked  = errors.New("inbound: the login is not valid any more")
+)
 
 // serve is one connection from its first octet to its end. A login in progress ends with intake, a session with work.
-func (s *Server) serve(intake, work context.Context, nc net.Conn) {
-	c, a := &conn{server: s}, &attempt{remote: nc.RemoteAddr()}
-	var as login
-	link, err := s.shake(intake, nc, c, a, &as)
-	s.mu.Lock()
-	s.strange--
-	s.mu.Unlock()
-	if c.id != 0 {
-		defer s.leave(c.app)
-	}
+func (s *Server) serve(intake, work context.Context, nc net.Conn, st *stranger) {
+	c := &conn{server: s, attempt: newAttempt(nc, st)}
+	link, err := s.shake(intake, nc, c)
+	s.places.left(st)
+	defer s.places.leave(c)
 	if err != nil {
-		s.refused(intake, a, err)
+		s.refused(intake, c.attempt, err)
 		return
 	}
 	s.metrics.logins.WithLabelValues(code(statusOK)).Inc()
+	s.record.note(c.attempt, statusOK, "", "", time.Now())
 	ctx, end := context.WithCancel(work)
 	defer end()
 	c.session, c.end = link, end
 	c.log = s.Log.With(slog.Int("app", int(c.app)), slog.Int64("session", c.id))
-	c.log.LogAttrs(ctx, slog.LevelInfo, "customer logged in", append(a.attrs(), slog.String("layout", link.Version().String()))...)
-	s.mu.Lock()
-	s.conns[c] = as
-	s.recheck(c, as) // the settings may have changed since the login was decided
-	s.mu.Unlock()
+	c.log.LogAttrs(ctx, slog.LevelInfo, "customer logged in", append(c.attempt.attrs(), slog.String("layout", link.Version().String()))...)
+	s.places.run(c, func() { s.recheck(c) }) // the settings may have changed since the login was decided
 	s.sessions.add(c.app, link)
 	err = link.Run(ctx, c)
 	s.sessions.remove(c.app, link)
-	s.mu.Lock()
-	delete(s.conns, c)
-	s.mu.Unlock()
+	s.places.leave(c) // before anybody learns that it ended
+	c.release()
+	switch {
+	case errors.Is(err, session.ErrSecondConnect):
+		s.record.note(c.attempt, statusOther, "second CONNECT on a live link", "", time.Now())
+	case errors.Is(err, errReplaced):
+		s.record.note(c.attempt, closedStatus, "the link gave no sign of life when a new login needed its place", "", time.Now())
+	}
 	c.log.LogAttrs(ctx, slog.LevelInfo, "customer session ended", slog.Any("cause", err))
 }
 
 // shake is the login.
-func (s *Server) shake(ctx context.Context, nc net.Conn, c *conn, a *attempt, as *login) (*session.Session, error) {
+func (s *Server) shake(ctx context.Context, nc net.Conn, c *conn) (*session.Session, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Config.LoginTimeout)
 	defer cancel()
 	cfg := session.Config{
@@ -204,9 +268,7 @@ func (s *Server) shake(ctx context.Context, nc net.Conn, c *conn, a *attempt, as
 		WriteTimeout: s.Config.WriteTimeout, OutQueue: outQueue, Log: s.Log,
 	}
 	return session.Accept(ctx, nc, cfg, func(ctx context.Context, connect *cmpp.Connect, _ net.Addr) (session.Welcome, error) {
-		w, err := s.login(ctx, c, a, connect)
-		*as = login{connect.SourceAddr, string(w.Secret)}
-		return w, err
+		return s.login(ctx, c, c.attempt, connect)
 	})
 }
 
@@ -214,32 +276,40 @@ func (s *Server) shake(ctx context.Context, nc net.Conn, c *conn, a *attempt, as
 // than any window.
 const outQueue = 1024
 
-// refused logs a connection that did not become a session.
+// refused logs and records a connection that did not become a session.
 func (s *Server) refused(ctx context.Context, a *attempt, err error) {
 	if r, ok := errors.AsType[*session.RefusedError](err); ok {
 		s.metrics.logins.WithLabelValues(code(r.Status)).Inc()
+		if a.cause == "" {
+			a.cause = "CONNECT is not understood"
+			if a.connect != nil {
+				a.cause = "the login failed within the gateway"
+			}
+		}
 		attrs := append(a.attrs(), slog.Uint64("status", uint64(r.Status)))
 		if r.Err != nil {
+			a.detail = r.Err.Error()
 			attrs = append(attrs, slog.Any("error", r.Err))
 		}
+		s.record.note(a, int(r.Status), a.cause, a.detail, time.Now())
 		s.Log.LogAttrs(ctx, slog.LevelWarn, "login refused", attrs...)
 		return
 	}
 	s.metrics.unwelcome.Inc()
-	if ctx.Err() == nil {
-		s.quiet.log(ctx, s.Log, "connection ended without a login", append(a.attrs(), slog.Any("error", err))...)
+	if ctx.Err() != nil {
+		return // the gateway stops
 	}
+	a.cause, a.detail = stranded(err)
+	s.record.note(a, closedStatus, a.cause, a.detail, time.Now())
+	s.quiet.log(ctx, s.Log, "connection ended without a login", append(a.attrs(), slog.Any("error", err))...)
 }
 
 // watch ends the sessions that new settings do not allow any more.
 func (s *Server) watch(ctx context.Context) {
 	for {
 		changed := s.Settings.Changed()
-		s.mu.Lock()
-		for c, as := range s.conns {
-			s.recheck(c, as)
-		}
-		s.mu.Unlock()
+		s.places.each(s.recheck)
+		s.rates.prune(&s.Settings.Current().Limits)
 		select {
 		case <-ctx.Done():
 			return
@@ -248,21 +318,30 @@ func (s *Server) watch(ctx context.Context) {
 	}
 }
 
-func (s *Server) recheck(c *conn, as login) {
-	if cause := c.revoked(s.Settings.Current(), as); cause != "" {
-		c.log.Info("customer session is ended", slog.String("cause", cause))
-		c.end()
+// revokeGrace is how long a session that must end may take for saying goodbye.
+const revokeGrace = 500 * time.Millisecond
+
+// recheck ends a session that the settings do not allow any more: its SUBMITs are refused from now on, and what it does not
+// end itself with TERMINATE_RESP is cut soon. Places are locked.
+func (s *Server) recheck(c *conn) {
+	if c.closing.Load() {
+		return
 	}
+	cause := c.revoked(s.Settings.Current())
+	if cause == "" {
+		return
+	}
+	c.closing.Store(true)
+	c.log.Info("customer session is ended", slog.String("cause", cause))
+	s.record.note(c.attempt, closedStatus, "session ended: "+cause, "", time.Now())
+	c.end()
+	c.cut = time.AfterFunc(revokeGrace, func() { c.session.Close(errRevoked) })
 }
 
 // enterprises are those with live connections, and how many applications each has.
 func (s *Server) enterprises() map[int32]int {
 	live := make(map[int32]int)
-	s.mu.Lock()
-	for c := range s.conns {
-		live[c.enterprise] = 0
-	}
-	s.mu.Unlock()
+	s.places.each(func(c *conn) { live[c.enterprise] = 0 })
 	for _, app := range s.Settings.Current().Applications {
 		if _, ok := live[app.EnterpriseID]; ok {
 			live[app.EnterpriseID]++

@@ -18,6 +18,12 @@ var (
 	LoginEventAdd string
 	//go:embed queries/login_event_sweep.sql
 	LoginEventSweep string
+	//go:embed queries/login_event_known.sql
+	LoginEventKnown string
+	//go:embed queries/inbound_backlog_channel.sql
+	InboundBacklogChannel string
+	//go:embed queries/inbound_backlog_platform.sql
+	InboundBacklogPlatform string
 	//go:embed queries/login_event_list.sql
 	LoginEventList string
 )
