@@ -9,7 +9,6 @@ import (
 
 	"cmppgateway/gateway/internal/ledger"
 	"cmppgateway/gateway/internal/message"
-	"cmppgateway/gateway/internal/seed"
 	"cmppgateway/gateway/internal/store"
 )
 
@@ -32,25 +31,6 @@ func (migrateCommand) Run(p *program) error {
 	}
 	_, err = fmt.Fprintln(p.stdout, "schema version", have)
 	return err
-}
-
-type seedCommand struct {
-	File string `help:"What to write (YAML)." required:"" type:"path" placeholder:"FILE"`
-}
-
-func (c *seedCommand) Run(p *program) error {
-	f, err := seed.Load(c.File)
-	if err != nil {
-		return errors.Join(errUsage, err)
-	}
-	return p.withNode(func(pools *store.Pools, ids *message.IDs) error {
-		res, err := seed.Apply(p.ctx, pools.Admin, ids, f)
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(p.stdout, "%d rows changed, %d opening balances booked\n", res.Rows, res.TopUps)
-		return err
-	})
 }
 
 type verifyCommand struct {
@@ -105,6 +85,11 @@ func (p *program) schema(pools *store.Pools) error {
 
 // withNode is withPools with a node number, for commands that write rows with ids of their own.
 func (p *program) withNode(f func(*store.Pools, *message.IDs) error) error {
+	return p.withLease(func(pools *store.Pools, node *store.Node) error { return f(pools, node.IDs) })
+}
+
+// withLease is withNode for those who need the node itself.
+func (p *program) withLease(f func(*store.Pools, *store.Node) error) error {
 	return p.withPools(func(pools *store.Pools) error {
 		node, err := store.LeaseNode(p.ctx, pools.Admin, p.config.Node, slog.New(slog.DiscardHandler))
 		if err != nil {
@@ -113,7 +98,7 @@ func (p *program) withNode(f func(*store.Pools, *message.IDs) error) error {
 		ctx, stop := context.WithCancel(p.ctx)
 		renewed := make(chan error, 1)
 		go func() { renewed <- node.Run(ctx) }()
-		err = f(pools, node.IDs)
+		err = f(pools, node)
 		stop()
 		return errors.Join(err, <-renewed, node.Release(context.WithoutCancel(p.ctx), true))
 	})

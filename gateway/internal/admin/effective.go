@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"os"
@@ -17,9 +18,12 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"cmppgateway/gateway/internal/config"
+	"cmppgateway/gateway/internal/manage"
+	"cmppgateway/gateway/internal/review"
 	"cmppgateway/gateway/internal/routing"
 	"cmppgateway/gateway/internal/settings"
 	"cmppgateway/gateway/internal/store"
+	"cmppgateway/gateway/internal/wake"
 )
 
 // Options of New.
@@ -31,18 +35,33 @@ type Options struct {
 	Pools    *store.Pools
 	Redis    *redis.Client
 	Settings *settings.Watcher
-	Channels func() any // runtime state of the channels; nil in a process without the edge role
+	Channels func() any     // runtime state of the channels; nil in a process without the edge role
+	Review   *review.Review // decides about held messages; nil in a process without the core role
+	Wake     *wake.Bus      // carries the nudge after a change of settings; nil = everybody polls
+	Log      *slog.Logger
 }
 
-// New is the handler of /api/admin/.
+// New is the handler of /api/admin/ and /openapi.json.
 func New(o Options) http.Handler {
-	mux := http.NewServeMux()
+	publish := func(string) {}
+	if o.Wake != nil {
+		publish = o.Wake.Publish
+	}
+	manager := manage.New(o.Pools.Admin, o.Node.IDs, func() { publish(wake.Settings) })
+	s := newServer(&server{manager: manager, review: o.Review, publish: publish, token: o.Config.Admin.Token, log: o.Log})
 	binary := sync.OnceValues(binarySum)
-	mux.HandleFunc("GET /api/admin/effective", func(w http.ResponseWriter, r *http.Request) {
+	s.mux.HandleFunc("GET /api/admin/effective", func(w http.ResponseWriter, r *http.Request) {
+		// Without a configured token the listener is on loopback, and this is what a machine's own health looks like.
+		if o.Config.Admin.Token != "" {
+			if _, err := s.authenticate(r); err != nil {
+				s.refuse(w, r, err)
+				return
+			}
+		}
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(o.effective(r.Context(), binary)) // the caller is gone
 	})
-	return mux
+	return s.mux
 }
 
 // Effective is the answer of GET /api/admin/effective. What could not be asked for is in Errors.

@@ -175,8 +175,11 @@ type Delivery struct {
 
 // Admin is health, metrics and the admin API.
 type Admin struct {
-	Listen string `yaml:"listen" allow:"host:port"`
-	Token  string `yaml:"token" allow:"any" secret:"true"`
+	Listen    string `yaml:"listen" allow:"host:port"`
+	Token     string `yaml:"token" allow:"any" secret:"true"` // a token with role admin, also of the profiler
+	TLSCert   string `yaml:"tls_cert" allow:"any"`            // PEM file, the chain after the certificate; read again at each handshake; empty = plain HTTP
+	TLSKey    string `yaml:"tls_key" allow:"any"`             // PEM file
+	PlainText bool   `yaml:"plain_text"`                      // allow plain HTTP beyond loopback: something in front speaks TLS
 }
 
 // Log is the process log.

@@ -120,6 +120,8 @@ func TestFaults(t *testing.T) {
 		{"redis url", "redis:\n  url: http://x\n", "gateway.yaml:2: redis.url is no such URL: want redis://[:password@]host:port/db"},
 		{"event url", "event:\n  url: core\n", "gateway.yaml:2: event.url is core: want http://host:port"},
 		{"open callback without a token", "callback:\n  listen: :8090\n", `callback.token is "": needed when callback.listen is not on loopback`},
+		{"admin API in the clear", "admin:\n  listen: 10.0.0.1:8091\n  token: x\n", `admin.listen is 10.0.0.1:8091: beyond loopback it needs admin.tls_cert`},
+		{"admin certificate without its key", "admin:\n  tls_cert: c\n", "admin.tls_cert and tls_key belong together"},
 		{"open admin API without a token", "admin:\n  listen: 10.0.0.1:8091\n", `admin.token is "": needed when admin.listen is not on loopback`},
 		{"drain above total", "shutdown:\n  drain: 50s\n", "gateway.yaml:2: shutdown.drain is 50s: allowed up to shutdown.total (40s)"},
 	} {
@@ -140,7 +142,7 @@ func TestLoopbackNeedsNoToken(t *testing.T) {
 			t.Errorf("%s: %v", addr, err)
 		}
 	}
-	if _, err := config.Load("", append([]string{"CMPPGW_ADMIN_LISTEN=0.0.0.0:1", "CMPPGW_ADMIN_TOKEN=t"}, databaseOnly...)); err != nil {
+	if _, err := config.Load("", append([]string{"CMPPGW_ADMIN_LISTEN=0.0.0.0:1", "CMPPGW_ADMIN_TOKEN=t", "CMPPGW_ADMIN_PLAIN_TEXT=true"}, databaseOnly...)); err != nil {
 		t.Errorf("with a token: %v", err)
 	}
 }

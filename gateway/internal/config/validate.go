@@ -147,6 +147,8 @@ func (c Config) relations() (faults FaultsError) {
 	wrong((c.Event.TLSCert == "") != (c.Event.TLSKey == ""), "event.tls_key", c.Event.TLSKey, "event.tls_cert and tls_key belong together")
 	wrong(c.Callback.TLSCert != "" && c.Event.URL == "", "event.url", `""`, "needed with callback.tls_cert: https and the name in the certificate")
 	wrong(c.Admin.Token == "" && !loopback(c.Admin.Listen), "admin.token", `""`, "needed when admin.listen is not on loopback")
+	wrong(c.Admin.TLSCert == "" && !c.Admin.PlainText && !loopback(c.Admin.Listen), "admin.listen", c.Admin.Listen, "beyond loopback it needs admin.tls_cert, or admin.plain_text: true where something in front speaks TLS")
+	wrong((c.Admin.TLSCert == "") != (c.Admin.TLSKey == ""), "admin.tls_key", c.Admin.TLSKey, "admin.tls_cert and tls_key belong together")
 	most("inbound.max_unauthenticated", c.Inbound.MaxUnauthenticated, "inbound.max_connections", c.Inbound.MaxConnections)
 	below("inbound.probe_timeout", c.Inbound.ProbeTimeout, "inbound.login_timeout", c.Inbound.LoginTimeout)
 	atMost("inbound.login_backoff", c.Inbound.LoginBackoff, "inbound.login_backoff_max", c.Inbound.LoginBackoffMax)

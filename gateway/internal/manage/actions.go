@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+
 	"cmppgateway/gateway/internal/store"
 )
 
@@ -19,7 +21,7 @@ func (c *Change) RotateSecret(ctx context.Context, application int32, given Doc)
 	if err := c.lock(ctx); err != nil {
 		return "", err
 	}
-	r := &Resource{Name: applications.Name, Title: applications.Title, Fields: SecretFields}
+	r := &Resource{Name: "applications", Title: "application", Fields: SecretFields}
 	columns, faults := r.read(given, true)
 	if len(faults) > 0 {
 		return "", faults
@@ -39,7 +41,7 @@ func (c *Change) RotateSecret(ctx context.Context, application int32, given Doc)
 	if err != nil {
 		return "", fmt.Errorf("rotate the secret of application %d: %w", application, err)
 	}
-	_, err = c.wrote(ctx, applications, "rotate-secret", before, after)
+	_, err = c.wrote(ctx, c.manager.byName("applications"), "rotate-secret", before, after)
 	return secret, err
 }
 
@@ -55,11 +57,60 @@ func (c *Change) ReplayDelivery(ctx context.Context, id int64) error {
 	if before["kind"] != "delivery" {
 		return FaultsError{{Field: "kind", Value: before["kind"], Allowed: "delivery; other dead letters cannot be replayed", Conflict: true}}
 	}
+	if before["replayed_at"] != nil {
+		return FaultsError{{Field: "replayed_at", Value: before["replayed_at"], Allowed: "null; it was replayed before", Conflict: true}}
+	}
 	if _, err := c.tx.Exec(ctx, store.ManageReplay, id); err != nil {
 		return fmt.Errorf("replay %d: %w", id, err)
 	}
-	_, err = c.wrote(ctx, deadLetters, "replay", before, nil)
+	after, err := c.row(ctx, store.ManageGet, deadLetters.Table, map[string]any{"id": id}, false)
+	if err != nil {
+		return err
+	}
+	_, err = c.wrote(ctx, deadLetters, "replay", before, after)
 	return err
+}
+
+// DecideFields is what a decision about messages held for review takes.
+var DecideFields = []Field{
+	{Name: "messages", Type: list{of: longID{}, max: 500}, Required: true, Doc: "ids of held messages"},
+	note(),
+}
+
+// DecidedFields is what it answers.
+var DecidedFields = []Field{
+	{Name: "approved", Type: list{of: longID{}, max: 500}, ReadOnly: true},
+	{Name: "refused", Type: list{of: longID{}, max: 500}, ReadOnly: true, Doc: "rejected, or approved and not to be sent any more"},
+	{Name: "gone", Type: list{of: longID{}, max: 500}, ReadOnly: true, Doc: "decided before, expired, or never held"},
+}
+
+// Decide lets held messages pass, or refuses them, with a function of the room that holds them. It comes last, since it
+// takes the account's lock; its audit and answer follow it.
+func (c *Change) Decide(given Doc, action string, decide func(ctx context.Context, tx pgx.Tx, ids []int64) (Doc, error), done func(context.Context, Doc) error) error {
+	r := &Resource{Name: reviewHolds.Name, Fields: DecideFields}
+	columns, faults := r.read(given, true)
+	if len(faults) > 0 {
+		return faults
+	}
+	var ids []int64
+	for _, v := range columns["messages"].([]any) { //nolint:forcetypeassert // read made it
+		ids = append(ids, number(v))
+	}
+	if len(ids) == 0 {
+		return FaultsError{{Field: "messages", Value: 0, Allowed: "1..500 ids"}}
+	}
+	c.last = append(c.last, func(ctx context.Context) error {
+		d, err := decide(ctx, c.tx, ids)
+		if err != nil {
+			return err
+		}
+		c.rows += len(ids)
+		if err := c.Note(ctx, action, reviewHolds.Name, "", nil, Doc{"messages": given["messages"], "note": columns["note"], "outcome": d}); err != nil {
+			return err
+		}
+		return done(ctx, d)
+	})
+	return nil
 }
 
 // Bounds of an import.
@@ -155,4 +206,10 @@ func eachLine(in io.Reader, take func(line string) (allowed string)) error {
 		return faults
 	}
 	return nil
+}
+
+// ImportedFields is what an import answers.
+var ImportedFields = []Field{
+	{Name: "lines", Type: integer{0, ImportLines}, ReadOnly: true},
+	{Name: "changed", Type: integer{0, ImportLines}, ReadOnly: true},
 }

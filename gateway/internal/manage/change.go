@@ -59,9 +59,13 @@ type Change struct {
 	locked   bool
 	settings bool // a version is to be raised
 	rows     int
+	failed   bool
 	last     []func(context.Context) error // what takes the account's lock, behind everything else
 	Bare     bool                          // applications made get no policy of their own
 }
+
+// Failed says that the database refused a statement: nothing more can be done in this transaction.
+func (c *Change) Failed() bool { return c.failed }
 
 // Rows is how many rows were written so far.
 func (c *Change) Rows() int { return c.rows }
@@ -109,25 +113,25 @@ func (c *Change) lock(ctx context.Context) error {
 	return nil
 }
 
-// Create makes a row and returns it as shown, secrets left out.
-func (c *Change) Create(ctx context.Context, r *Resource, given Doc) (Doc, error) {
+// Create makes a row and returns it as shown, and the secret that was made up for it, if one was.
+func (c *Change) Create(ctx context.Context, r *Resource, given Doc) (d Doc, secret string, err error) {
 	if err := c.lock(ctx); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	columns, faults := r.read(given, true)
 	more, err := c.resolve(ctx, r, columns)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	faults = append(faults, more...)
 	if len(faults) == 0 {
 		if more, err = c.admit(ctx, r, nil, columns); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		faults = append(faults, more...)
 	}
 	if len(faults) > 0 {
-		return nil, faults
+		return nil, "", faults
 	}
 	var row map[string]any
 	if r.revive != nil {
@@ -139,9 +143,13 @@ func (c *Change) Create(ctx context.Context, r *Resource, given Doc) (Doc, error
 		row, err = c.row(ctx, store.ManageInsert, r.Table, columns)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("create %s: %w", r.Title, translate(err))
+		return nil, "", fmt.Errorf("create %s: %w", r.Title, translate(err))
 	}
-	return c.wrote(ctx, r, "create", nil, row)
+	if f := r.Field("secret"); f != nil && given["secret"] == nil {
+		secret, _ = columns[f.column()].(string)
+	}
+	d, err = c.wrote(ctx, r, "create", nil, row)
+	return d, secret, err
 }
 
 // admit fills in the id of a new row and refuses a key and unique values that exist already, then asks the resource.
@@ -230,7 +238,7 @@ func (c *Change) Update(ctx context.Context, r *Resource, key map[string]any, et
 		if fmt.Sprint(v) == fmt.Sprint(before[f.column()]) {
 			delete(columns, f.column())
 		} else if f.Fixed {
-			faults = append(faults, Fault{Field: f.Name, Value: cut(given[f.Name]), Allowed: fmt.Sprintf("%v, it is set once", before[f.column()])})
+			faults = append(faults, setOnce(f, given[f.Name], before[f.column()]))
 		}
 	}
 	if len(faults) == 0 && len(columns) > 0 {
@@ -252,38 +260,66 @@ func (c *Change) Update(ctx context.Context, r *Resource, key map[string]any, et
 	return c.wrote(ctx, r, "update", before, row)
 }
 
-// Put makes the row or changes it to have the given fields; the key is among them. It says whether anything changed.
+// setOnce is the fault of changing what is given when a row is made.
+func setOnce(f *Field, given, stored any) Fault {
+	if f.Secret || f.Hidden {
+		return Fault{Field: f.Name, Value: "xxxxx", Allowed: "left out, it is given when the row is made and has an operation of its own"}
+	}
+	return Fault{Field: f.Name, Value: cut(given), Allowed: fmt.Sprintf("%v, it is set once", f.Type.show(stored))}
+}
+
+// Put makes the row or changes it to have the given fields. Rows whose id the database gives are known by what they say. It
+// says whether anything changed.
 func (c *Change) Put(ctx context.Context, r *Resource, given Doc) (changed bool, err error) {
 	columns, faults := r.read(given, true)
-	if len(faults) > 0 {
-		return false, faults
-	}
 	if err := c.lock(ctx); err != nil {
 		return false, err
 	}
-	if faults, err = c.resolve(ctx, r, columns); err != nil {
+	more, err := c.resolve(ctx, r, columns)
+	if err != nil {
 		return false, err
 	}
-	if len(faults) > 0 {
+	if faults = append(faults, more...); len(faults) > 0 {
 		return false, faults
 	}
 	rows := c.rows
-	if !c.keyIsNew(r, columns) {
-		old, err := c.row(ctx, store.ManageGet, r.Table, r.keyOf(columns), false)
-		if err != nil {
+	old, err := c.known(ctx, r, columns)
+	if err != nil {
+		return false, err
+	}
+	if old == nil || r.gone != nil && r.gone(old) {
+		_, _, err = c.Create(ctx, r, given)
+		return c.rows > rows, err
+	}
+	if r.adopt != nil {
+		if err := r.adopt(ctx, c, old, columns); err != nil {
 			return false, err
 		}
-		if old != nil {
-			rest := maps.Clone(given)
-			for _, k := range r.Key {
-				delete(rest, k)
-			}
-			_, err = c.Update(ctx, r, r.keyOf(columns), "*", rest)
-			return c.rows > rows, err
+	}
+	rest := make(Doc, len(given))
+	for name, v := range given {
+		if f := r.Field(name); !f.Hidden && (!f.Secret || !f.Fixed) && !slices.Contains(r.Key, name) {
+			rest[name] = v
 		}
 	}
-	_, err = c.Create(ctx, r, given)
+	_, err = c.Update(ctx, r, r.keyOf(old), "*", rest)
 	return c.rows > rows, err
+}
+
+// known is the row that columns speak of, or nil.
+func (c *Change) known(ctx context.Context, r *Resource, columns map[string]any) (map[string]any, error) {
+	if !c.keyIsNew(r, columns) {
+		return c.row(ctx, store.ManageGet, r.Table, r.keyOf(columns), false)
+	}
+	if r.natural == nil {
+		return nil, nil //nolint:nilnil // a new row
+	}
+	by := make(map[string]any, len(r.natural))
+	for _, name := range r.natural {
+		col := r.Field(name).column()
+		by[col] = columns[col]
+	}
+	return c.find(ctx, r, by)
 }
 
 // Delete removes a row, unless another one refers to it.
@@ -408,6 +444,7 @@ func (c *Change) row(ctx context.Context, sql string, args ...any) (map[string]a
 	}
 	var raw []byte
 	if err := c.tx.QueryRow(ctx, sql, args...).Scan(&raw); err != nil {
+		c.failed = c.failed || !errors.Is(err, pgx.ErrNoRows)
 		return nil, err
 	}
 	return decode(raw)
@@ -447,11 +484,13 @@ func (c *Change) resolve(ctx context.Context, r *Resource, columns map[string]an
 		to := c.manager.byName(t.to)
 		by := map[string]any{"id": v}
 		if name, ok := v.(byName); ok {
-			by = map[string]any{"name": string(name)}
+			by = map[string]any{to.lookup(): string(name)}
 		}
-		row, err := c.find(ctx, to, by)
-		if err != nil {
-			return nil, err
+		var row map[string]any
+		if by[""] == nil {
+			if row, err = c.find(ctx, to, by); err != nil {
+				return nil, err
+			}
 		}
 		if row == nil {
 			faults = append(faults, Fault{Field: f.Name, Value: cut(fmt.Sprint(v)), Allowed: t.allowed()})

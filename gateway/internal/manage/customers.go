@@ -3,6 +3,7 @@ package manage
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 
 	"cmppgateway/gateway/internal/store"
 )
@@ -96,6 +97,7 @@ var applications = &Resource{
 	},
 	deleted: markDeleted,
 	check:   checkApplication,
+	adopt:   adoptApplication,
 	done:    applicationWritten,
 }
 
@@ -105,6 +107,33 @@ func checkApplication(_ context.Context, _ *Change, before, columns map[string]a
 		columns["secret"] = NewSecret()
 	}
 	return nil, nil
+}
+
+// adoptApplication gives an application that exists the price, billing rules and secret of a file.
+func adoptApplication(ctx context.Context, c *Change, old, columns map[string]any) error {
+	id := int32(number(old["id"]))
+	var price, charge, refund, unit int64
+	if err := c.tx.QueryRow(ctx, store.ManageTerms, id).Scan(&price, &charge, &refund, &unit); err != nil {
+		return fmt.Errorf("price of application %d: %w", id, err)
+	}
+	if price != number(columns["price"]) || charge != number(columns["charge_on"]) || refund != number(columns["refund_on"]) || unit != number(columns["unit_rule"]) {
+		given := Doc{"price": columns["price"]}
+		for _, name := range []string{"charge_on", "refund_on", "unit_rule"} {
+			given[name] = applicationField(name).show(columns[name])
+		}
+		if _, err := c.SetPrice(ctx, id, given); err != nil {
+			return err
+		}
+	}
+	if secret, ok := columns["secret"].(string); ok && secret != old["secret"] {
+		_, err := c.RotateSecret(ctx, id, Doc{"secret": secret})
+		return err
+	}
+	return nil
+}
+
+func applicationField(name string) Type {
+	return map[string]Type{"charge_on": charges, "refund_on": refunds, "unit_rule": units}[name]
 }
 
 // NewSecret is 80 random bits as text that people can read out.
@@ -121,7 +150,7 @@ func applicationWritten(ctx context.Context, c *Change, before, after map[string
 	if c.Bare {
 		return nil
 	}
-	_, err := c.Create(ctx, applicationPolicies, Doc{"application": number(after["id"])})
+	_, _, err := c.Create(ctx, applicationPolicies, Doc{"application": number(after["id"])})
 	return err
 }
 
@@ -191,4 +220,6 @@ func (t only) parse(v any) (any, string) {
 
 func (t only) show(any) any { return t.word }
 
-func (t only) Schema() map[string]any { return map[string]any{"type": "string", "enum": []string{t.word}} }
+func (t only) Schema() map[string]any {
+	return map[string]any{"type": "string", "enum": []string{t.word}}
+}

@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"cmppgateway/gateway/internal/ledger"
-	"cmppgateway/gateway/internal/message"
 	"cmppgateway/gateway/internal/store"
 )
 
@@ -86,6 +85,9 @@ func (c *Change) SetCredit(ctx context.Context, enterprise int32, given Doc, eta
 		return ErrStale
 	}
 	credit, before := number(columns["credit"]), accounts.show(row)
+	if credit == number(row["credit"]) {
+		return done(ctx, before)
+	}
 	if err := c.Note(ctx, "credit", accounts.Name, itoa(int64(enterprise)), before, Doc{"credit": credit}); err != nil {
 		return err
 	}
@@ -160,18 +162,11 @@ func (c *Change) SetPrice(ctx context.Context, application int32, given Doc) (Do
 	return c.wrote(ctx, prices, "create", nil, row)
 }
 
-// Terms is what an application pays for now.
-func (c *Change) Terms(ctx context.Context, application int32) (price int64, charge message.ChargeOn, refund message.RefundOn, unit int16, err error) {
-	err = c.tx.QueryRow(ctx, store.ManageTerms, application).Scan(&price, &charge, &refund, &unit)
-	return price, charge, refund, unit, err
-}
-
 // DropPrice takes back a price whose time has not come.
-func (c *Change) DropPrice(ctx context.Context, application, version int32) error {
+func (c *Change) DropPrice(ctx context.Context, key map[string]any) error {
 	if err := c.lock(ctx); err != nil {
 		return err
 	}
-	key := map[string]any{"app_id": application, "price_version": version}
 	row, err := c.row(ctx, store.ManageGet, prices.Table, key, true)
 	if err != nil {
 		return err

@@ -78,4 +78,6 @@ func (longID) parse(v any) (any, string) {
 
 func (longID) show(stored any) any { return itoa(number(stored)) }
 
-func (longID) Schema() map[string]any { return map[string]any{"type": "string", "pattern": "^[0-9]{1,19}$"} }
+func (longID) Schema() map[string]any {
+	return map[string]any{"type": "string", "pattern": "^[0-9]{1,19}$"}
+}

@@ -1,5 +1,7 @@
 package manage
 
+import "slices"
+
 // Rows that the gateway writes and people read.
 
 var prices = &Resource{
@@ -57,6 +59,24 @@ var deadLetters = &Resource{
 		{Name: "kind", Type: text{0, 100, form{}}, ReadOnly: true, Doc: "delivery: a receipt or uplink whose customer did not take it; these can be replayed"},
 		{Name: "reason", Type: text{0, 1 << 20, form{}}, ReadOnly: true},
 		{Name: "at", Type: instant{}, ReadOnly: true},
+		{Name: "supplier", Column: "account", Type: integer{0, idMax}, ReadOnly: true, Doc: "account it came from; 0 = not told"},
+		{Name: "replayed_at", Type: instant{}, ReadOnly: true, Null: true},
+	},
+}
+
+// callbackModes say how events of a type travel; a type without a row travels in batches.
+var callbackModes = &Resource{
+	Name: "callback-modes", Title: "way of events", Table: "callback_mode", Key: []string{"event_type"}, Read: Everyone, Make: Operator | Admin, Edit: Operator | Admin, Remove: Operator | Admin,
+	Fields: []Field{
+		{Name: "event_type", Type: text{1, 40, eventType}, Required: true, Fixed: true},
+		{Name: "mode", Type: eventModes, Required: true},
+	},
+}
+
+var eventType = form{
+	name: "one of submit_segment_result, submit_result, receipt_intake, uplink, dead_letter",
+	ok: func(s string) bool {
+		return slices.Contains([]string{"submit_segment_result", "submit_result", "receipt_intake", "uplink", "dead_letter"}, s)
 	},
 }
 
@@ -68,7 +88,8 @@ var loginEvents = &Resource{
 		{Name: "status", Type: integer{-1, 255}, ReadOnly: true, Doc: "of CONNECT_RESP, 0 is a login; -1: closed without an answer"},
 		{Name: "cause", Type: text{0, 500, form{}}, ReadOnly: true},
 		{Name: "count", Column: "n", Type: integer{0, moneyMax}, ReadOnly: true},
-		{Name: "first_at", Type: instant{}, ReadOnly: true}, {Name: "last_at", Type: instant{}, ReadOnly: true},
+		{Name: "first_at", Type: instant{}, ReadOnly: true},
+		{Name: "last_at", Type: instant{}, ReadOnly: true},
 		{Name: "application", Column: "app_id", Type: integer{0, idMax}, ReadOnly: true, Doc: "0 = no such account"},
 		{Name: "version", Type: integer{0, 255}, ReadOnly: true, Doc: "octet of the CONNECT"},
 		{Name: "timestamp", Column: "stamp", Type: text{0, 20, form{}}, ReadOnly: true, Doc: "of the CONNECT, MMDDHHMMSS"},
@@ -102,7 +123,8 @@ var audit = &Resource{
 		{Name: "resource", Type: text{0, 50, form{}}, ReadOnly: true},
 		{Name: "key", Type: text{0, 300, form{}}, ReadOnly: true},
 		{Name: "idempotency_key", Column: "idem", Type: text{0, 200, form{}}, ReadOnly: true},
-		{Name: "before", Type: anything{}, ReadOnly: true, Null: true}, {Name: "after", Type: anything{}, ReadOnly: true, Null: true},
+		{Name: "before", Type: anything{}, ReadOnly: true, Null: true},
+		{Name: "after", Type: anything{}, ReadOnly: true, Null: true},
 	},
 }
 
@@ -116,8 +138,8 @@ func (anything) Schema() map[string]any  { return map[string]any{"type": "object
 // declared are all resources, those first that others refer to: the order of a seed file.
 var declared = []*Resource{
 	enterprises, enterprisePolicies, supplierAccounts, channels, groups, groupMembers, applications, applicationPolicies, applicationStats, applicationRoutes,
-	applicationAddresses, platformLimits, signatures, signatureNumbers, templates, keywords, optOuts, prefixRules, numberOverrides, resultClasses,
-	prices, accounts, entries, reviewHolds, deadLetters, loginEvents, tokens, audit,
+	applicationAddresses, platformLimits, signatures, signatureNumbers, templates, keywords, optOuts, prefixRules, numberOverrides, resultClasses, dispatchStops, callbackModes,
+	prices, accounts, entries, reviewHolds, channelBreakers, deadLetters, loginEvents, tokens, audit,
 }
 
 // Resources are all resources, those first that others refer to.

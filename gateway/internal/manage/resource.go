@@ -69,6 +69,10 @@ type Resource struct {
 	// Silent resources are no settings: changing them raises no version.
 	Silent bool
 
+	// natural are the fields that a row is known by where the database gives its id.
+	natural []string
+	// adopt changes what only operations of their own can change, when a file puts a row that exists.
+	adopt func(ctx context.Context, c *Change, old, columns map[string]any) error
 	// deleted, when set, is written instead of removing the row: the past still speaks of it.
 	deleted func(c *Change) map[string]any
 	// revive is written over a row that gone calls deleted when it is made again.
@@ -98,6 +102,37 @@ func (r *Resource) Field(name string) *Field {
 		}
 	}
 	return nil
+}
+
+// lookup is the column of the names by which rows are referred to; "" for rows without.
+func (r *Resource) lookup() string {
+	for _, name := range []string{"sp_id", "name"} {
+		if f := r.Field(name); f != nil && f.Unique {
+			return f.column()
+		}
+	}
+	return ""
+}
+
+// Faults is what is wrong with the fields of a row to be made, whatever is in the database.
+func (r *Resource) Faults(given Doc) FaultsError {
+	_, faults := r.read(given, true)
+	return faults
+}
+
+// RefersTo is the name of the resource that a field refers to, or "".
+func (f *Field) RefersTo() string {
+	t, _ := f.Type.(ref)
+	return t.to
+}
+
+// IsText says that a field's values are written as text, digits too.
+func (f *Field) IsText() bool {
+	switch f.Type.(type) {
+	case text, phone, enum:
+		return true
+	}
+	return false
 }
 
 func (r *Resource) names(settable bool) []string {
@@ -198,7 +233,7 @@ func (r *Resource) read(given Doc, isNew bool) (columns map[string]any, faults F
 		f := r.Field(name)
 		switch {
 		case f == nil:
-			faults = append(faults, Fault{Field: name, Value: cut(v), Allowed: "no such field; fields are " + strings.Join(r.names(true), ", ")})
+			faults = append(faults, Fault{Field: name, Value: cut(v), Allowed: "left out, there is no such field; fields are " + strings.Join(r.names(true), ", ")})
 			continue
 		case f.ReadOnly:
 			faults = append(faults, Fault{Field: name, Value: cut(v), Allowed: "left out, it cannot be set"})
@@ -292,7 +327,7 @@ func (r *Resource) FilterBy(given map[string]string) (map[string]any, error) {
 	for name, s := range given {
 		f := r.Field(name)
 		if f == nil || !slices.Contains(r.Filter, name) {
-			faults = append(faults, Fault{Field: name, Value: cut(s), Allowed: "no such filter; filters are " + strings.Join(append([]string{"after", "limit"}, r.Filter...), ", ")})
+			faults = append(faults, Fault{Field: name, Value: cut(s), Allowed: "left out, there is no such filter; filters are " + strings.Join(append([]string{"after", "limit"}, r.Filter...), ", ")})
 			continue
 		}
 		stored, ok := fromText(f.Type, s)
@@ -307,4 +342,24 @@ func (r *Resource) FilterBy(given map[string]string) (map[string]any, error) {
 		return nil, faults
 	}
 	return columns, nil
+}
+
+// FromQuery is a value of a query as a field takes it; what cannot be read stays text, for the field to refuse.
+func FromQuery(fields []Field, name, s string) any {
+	for i := range fields {
+		if fields[i].Name != name {
+			continue
+		}
+		switch fields[i].Type.(type) {
+		case integer, ref:
+			if onlyDigits(s) && s != "" {
+				return json.Number(s)
+			}
+		case boolean:
+			if s == "true" || s == "false" {
+				return s == "true"
+			}
+		}
+	}
+	return s
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/jackc/pgx/v5"
+
 	"cmppgateway/gateway/internal/store"
 )
 
@@ -54,6 +56,13 @@ var channels = &Resource{
 		{Name: "msg_src", Type: text{0, 6, ascii}, Default: "", Doc: "empty = the account's sp_id"},
 		{Name: "fee_type", Type: text{0, 2, ascii}, Default: "01"},
 		{Name: "fee_code", Type: text{0, 6, ascii}, Default: "0"},
+		{Name: "fee_user_type", Type: feePayers, Default: "sp"},
+		{Name: "fee_terminal", Type: text{0, 21, digits}, Default: "", Doc: "Fee_terminal_Id, when fee_user_type is fee_terminal"},
+		{Name: "signature_by", Type: signers, Default: "text", Doc: "supplier: it puts the 【…】 there, the gateway takes it off the text"},
+		{Name: "report_format", Type: reportFormats, Default: "by-length", Doc: "digits of the number in a status report"},
+		{Name: "report_msg_id", Type: reportIDs, Default: "as-submitted", Doc: "Msg_Id in reports"},
+		{Name: "segment_reports", Type: segmentReports, Default: "all", Doc: "parts of a long message that are reported"},
+		{Name: "unit_rule", Type: units, Default: "cn-70-67", Doc: "how the supplier counts units"},
 	},
 	check: func(ctx context.Context, c *Change, before, columns map[string]any) (FaultsError, error) {
 		if columns == nil {
@@ -161,4 +170,80 @@ var resultClasses = &Resource{
 		{Name: "code", Type: integer{1, idMax}, Required: true, Fixed: true},
 		{Name: "class", Type: classes, Required: true, Doc: "what follows the code; codes without a class are terminal"},
 	},
+}
+
+// KeepMembers takes all channels but those named, by id or name, out of a group named likewise.
+func (c *Change) KeepMembers(ctx context.Context, group any, kept []string) error {
+	if err := c.lock(ctx); err != nil {
+		return err
+	}
+	rows, err := c.tx.Query(ctx, store.ManageMembers, fmt.Sprint(group), kept)
+	if err != nil {
+		return fmt.Errorf("members of group %v: %w", group, err)
+	}
+	gone, err := pgx.CollectRows(rows, pgx.RowToStructByPos[struct{ Group, Channel int32 }])
+	if err != nil {
+		return fmt.Errorf("members of group %v: %w", group, err)
+	}
+	for _, g := range gone {
+		if err := c.Delete(ctx, groupMembers, map[string]any{"group_id": g.Group, "channel_id": g.Channel}, "*"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var channelBreakers = &Resource{
+	Name: "channel-breakers", Title: "breaker of a channel", Table: "channel_breaker", Key: []string{"channel"}, Read: Everyone, Silent: true,
+	Fields: []Field{
+		{Name: "channel", Column: "channel_id", Type: ref{to: "channels"}, ReadOnly: true},
+		{Name: "state", Type: enum{onlyShown: []Word{{"open", 1}, {"half-open", 2}}}, ReadOnly: true},
+		{Name: "trips", Type: integer{0, idMax}, ReadOnly: true},
+		{Name: "since", Type: instant{}, ReadOnly: true},
+		{Name: "until", Type: instant{}, ReadOnly: true},
+		{Name: "reason", Type: text{0, 500, form{}}, ReadOnly: true},
+	},
+}
+
+var dispatchStops = &Resource{
+	Name: "dispatch-stops", Title: "stop of dispatching", Table: "dispatch_stop", Key: []string{"scope", "id"}, Filter: []string{"scope"},
+	Read: Everyone, Make: Operator | Admin, Edit: Operator | Admin, Remove: Operator | Admin,
+	Fields: []Field{
+		{Name: "scope", Type: stopScopes, Required: true, Fixed: true},
+		{Name: "id", Type: integer{0, idMax}, Default: 0, Fixed: true, Doc: "of the enterprise, application or channel; 0 for the platform"},
+		{Name: "mode", Type: stopModes, Required: true, Doc: "hold: commands wait, and age; release: they end, their money is released. An application is released"},
+		made("since"),
+		{Name: "reason", Type: text{0, noteMost, form{}}, Default: "", Doc: "for people"},
+	},
+	check: checkStop,
+}
+
+// checkStop wants the thing that is stopped, and a mode that it can have.
+func checkStop(ctx context.Context, c *Change, before, columns map[string]any) (faults FaultsError, err error) {
+	if columns == nil {
+		return nil, nil
+	}
+	stop := maps.Clone(before)
+	if stop == nil {
+		stop = map[string]any{}
+	}
+	maps.Copy(stop, columns)
+	id := number(stop["id"])
+	table := map[int64]string{2: "enterprise", 3: "application", 4: "channel"}[number(stop["scope"])]
+	switch {
+	case table == "" && id != 0:
+		faults = append(faults, Fault{Field: "id", Value: id, Allowed: "0 for the platform"})
+	case table != "":
+		row, err := c.row(ctx, store.ManageGet, table, map[string]any{"id": id}, false)
+		if err != nil {
+			return nil, err
+		}
+		if row == nil {
+			faults = append(faults, Fault{Field: "id", Value: id, Allowed: "the id of one of " + table + "s"})
+		}
+	}
+	if table == "application" && number(stop["mode"]) != 2 {
+		faults = append(faults, Fault{Field: "mode", Value: stopModes.show(stop["mode"]), Allowed: "release for an application"})
+	}
+	return faults, nil
 }

@@ -33,7 +33,7 @@ func characters(n int, without string) form {
 }
 
 var signatures = &Resource{
-	Name: "signatures", Title: "signature", Table: "signature", Key: []string{"id"}, Filter: []string{"enterprise", "status", "text"},
+	Name: "signatures", Title: "signature", Table: "signature", Key: []string{"id"}, Filter: []string{"enterprise", "status", "text"}, natural: []string{"enterprise", "text"},
 	Read: Everyone, Make: Operator | Admin, Edit: Operator | Admin, Remove: Operator | Admin,
 	Fields: []Field{
 		rowID(),
@@ -56,7 +56,7 @@ var signatureNumbers = &Resource{
 }
 
 var templates = &Resource{
-	Name: "templates", Title: "template", Table: "template", Key: []string{"id"}, Filter: []string{"enterprise", "application", "status"},
+	Name: "templates", Title: "template", Table: "template", Key: []string{"id"}, Filter: []string{"enterprise", "application", "status"}, natural: []string{"enterprise", "application", "text"},
 	Read: Everyone, Make: Operator | Admin, Edit: Operator | Admin, Remove: Operator | Admin,
 	Fields: []Field{
 		rowID(),
@@ -70,7 +70,7 @@ var templates = &Resource{
 }
 
 var keywords = &Resource{
-	Name: "keywords", Title: "keyword", Table: "keyword", Key: []string{"id"}, Filter: []string{"enterprise", "action", "word"},
+	Name: "keywords", Title: "keyword", Table: "keyword", Key: []string{"id"}, Filter: []string{"enterprise", "action", "word"}, natural: []string{"enterprise", "word"},
 	Read: Everyone, Make: Operator | Admin, Edit: Operator | Admin, Remove: Operator | Admin,
 	Fields: []Field{
 		rowID(),

@@ -27,6 +27,9 @@ var TokenFields = []Field{
 	{Name: "expires_days", Type: integer{0, 3650}, Default: 365, Doc: "0 = never"},
 }
 
+// TokenField is the token in the answer to its making.
+var TokenField = Field{Name: "token", Type: text{lo: 1, hi: 200}, ReadOnly: true, Doc: "shown once"}
+
 // CreateToken makes a token and returns it with its secret: the only time that it can be seen. Its 256 random bits need no
 // slow hash.
 func (c *Change) CreateToken(ctx context.Context, given Doc) (Doc, string, error) {

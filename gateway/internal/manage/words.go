@@ -16,12 +16,16 @@ var (
 	refunds  = enum{words: []Word{{"never", int64(message.RefundNever)}, {"final_failed_receipt", int64(message.RefundOnFailedReceipt)}}}
 	lanes    = enum{words: []Word{{"verification", int64(message.Verification)}, {"notification", int64(message.Notification)}, {"marketing", int64(message.Marketing)}}}
 	carriers = enum{words: []Word{
-		{routing.Mobile.String(), int64(routing.Mobile)}, {routing.Unicom.String(), int64(routing.Unicom)},
-		{routing.Telecom.String(), int64(routing.Telecom)}, {routing.Broadnet.String(), int64(routing.Broadnet)},
+		{routing.Mobile.String(), int64(routing.Mobile)},
+		{routing.Unicom.String(), int64(routing.Unicom)},
+		{routing.Telecom.String(), int64(routing.Telecom)},
+		{routing.Broadnet.String(), int64(routing.Broadnet)},
 	}}
 	classes = enum{words: []Word{
-		{"retry-other", int64(message.RetryOther)}, {"retry-later", int64(message.RetryLater)},
-		{"reroute-carrier", int64(message.RerouteCarrier)}, {"terminal", int64(message.Terminal)},
+		{"retry-other", int64(message.RetryOther)},
+		{"retry-later", int64(message.RetryLater)},
+		{"reroute-carrier", int64(message.RerouteCarrier)},
+		{"terminal", int64(message.Terminal)},
 	}}
 	decisions  = enum{words: []Word{{"pending", 1}, {"approved", 2}, {"rejected", 3}}}
 	signModes  = enum{words: []Word{{"off", 0}, {"required", 1}}}
@@ -30,6 +34,16 @@ var (
 	actions    = enum{words: []Word{{"reject", 1}, {"hold", 2}, {"alert", 3}}}
 	optSources = enum{onlyShown: []Word{{"list", 1}, {"uplink", 2}}}
 	numSources = enum{onlyShown: []Word{{"import", 1}, {"learned", 2}, {"operator", 3}}}
+	feePayers  = enum{words: []Word{{"recipient", 0}, {"originator", 1}, {"sp", 2}, {"fee_terminal", 3}}}
+	signers    = enum{words: []Word{{"text", 0}, {"supplier", 1}}}
+	stopScopes = enum{words: []Word{{"platform", 1}, {"enterprise", 2}, {"application", 3}, {"channel", 4}}}
+	stopModes  = enum{words: []Word{{"hold", 1}, {"release", 2}}}
+
+	reportFormats  = enum{words: []Word{{"by-length", 0}, {"21-octets", 1}, {"32-octets", 2}}}
+	reportIDs      = enum{words: []Word{{"as-submitted", 0}, {"reversed", 1}}}
+	segmentReports = enum{words: []Word{{"all", 0}, {"first", 1}, {"last", 2}}}
+	eventModes     = enum{words: []Word{{"batch", 0}, {"shadow", 1}, {"single", 2}}}
+
 	reasons    = enum{words: reasonWords()}
 	entryKinds = enum{onlyShown: []Word{{"top_up", 1}, {"freeze", 2}, {"charge", 3}, {"release", 4}, {"refund", 5}}}
 )

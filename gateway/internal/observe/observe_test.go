@@ -154,7 +154,7 @@ func TestReadinessDoesNotHangWithWhatItAsks(t *testing.T) {
 func TestToken(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, config.Admin{Token: "open sesame"}, new(observe.Health))
-	if status, _ := get(t, url+"/api/admin/effective", "open sesame"); status != http.StatusServiceUnavailable {
+	if status, _ := get(t, url+"/api/admin/effective", ""); status != http.StatusServiceUnavailable {
 		t.Errorf("before the start is done: %d", status)
 	}
 	s.Admin(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "inside") }))
@@ -162,9 +162,8 @@ func TestToken(t *testing.T) {
 		path, token string
 		want        int
 	}{
-		{"/api/admin/effective", "open sesame", 200},
-		{"/api/admin/effective", "", 401},
-		{"/api/admin/effective", "open", 401},
+		{"/api/admin/effective", "", 200}, // the handler has tokens of its own
+		{"/openapi.json", "", 200},
 		{"/debug/pprof/", "", 401},
 		{"/debug/pprof/", "open sesame", 200},
 		{"/metrics", "", 200},

@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"crypto/subtle"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -35,13 +36,23 @@ type Server struct {
 	admin    atomic.Pointer[http.Handler]
 }
 
-// New listens, so that an occupied port is known before anything else starts. With a token configured the admin API and
-// the profiler ask for it; health and metrics never do.
+// New listens, so that an occupied port is known before anything else starts. With a token configured the profiler asks for
+// it; the admin API knows tokens and roles of its own; health and metrics are open.
 func New(ctx context.Context, o Options) (*Server, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", o.Config.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("admin.listen: %w", err)
+	}
+	if o.Config.TLSCert != "" {
+		load := func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			pair, err := tls.LoadX509KeyPair(o.Config.TLSCert, o.Config.TLSKey)
+			return &pair, err
+		}
+		if _, err := load(nil); err != nil {
+			return nil, errors.Join(fmt.Errorf("admin.tls_cert: %w", err), l.Close())
+		}
+		l = tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: load})
 	}
 	s := &Server{listener: l}
 	mux := http.NewServeMux()
@@ -50,8 +61,9 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	})
 	mux.HandleFunc("GET /readyz", o.Health.serveHTTP)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Registry, promhttp.HandlerOpts{Registry: o.Registry}))
+	mux.HandleFunc("/api/admin/", s.serveAdmin) // it asks for tokens of its own
+	mux.HandleFunc("/openapi.json", s.serveAdmin)
 	private := http.NewServeMux()
-	private.HandleFunc("/api/admin/", s.serveAdmin)
 	private.HandleFunc("/debug/pprof/", pprof.Index)
 	private.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
 	private.HandleFunc("/debug/pprof/profile", pprof.Profile)
@@ -65,7 +77,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-// Admin gives the handler of everything under /api/admin/; until then the answer is 503.
+// Admin gives the handler of everything under /api/admin/ and of /openapi.json; until then the answer is 503.
 func (s *Server) Admin(h http.Handler) { s.admin.Store(&h) }
 
 func (s *Server) serveAdmin(w http.ResponseWriter, r *http.Request) {

@@ -2,14 +2,11 @@ package seed
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-
-	"cmppgateway/gateway/internal/ledger"
-	"cmppgateway/gateway/internal/message"
-	"cmppgateway/gateway/internal/store"
+	"cmppgateway/gateway/internal/manage"
 )
 
 // Result counts what Apply changed.
@@ -18,125 +15,98 @@ type Result struct {
 	TopUps int   // opening balances booked
 }
 
+// actor stands in the audit for what a file brought.
+var actor = manage.Actor{Name: "seed", Role: manage.Admin}
+
 // Apply writes the file: all settings in one transaction that raises the settings version when anything changed, then
-// each opening balance once. A second run with the same file changes nothing.
-func Apply(ctx context.Context, pool *pgxpool.Pool, ids *message.IDs, f *File) (Result, error) {
+// each opening balance once. A second run with the same file changes nothing. Nothing is written when anything is wrong:
+// the error then is a FaultsError with every fault of the file, each with its line.
+func Apply(ctx context.Context, m *manage.Manager, f *File) (Result, error) {
 	var res Result
-	w := writer{file: f, b: &pgx.Batch{}, channel: map[string]int32{}, group: map[string]int32{}}
-	w.queue()
-	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+	err := m.Do(ctx, actor, func(c *manage.Change) error {
 		res.Rows = 0
-		results := tx.SendBatch(ctx, w.b)
-		for range w.b.Len() {
-			tag, err := results.Exec()
-			if err != nil {
-				_ = results.Close() // the statement's error is the one to report
-				return err
-			}
-			res.Rows += tag.RowsAffected()
-		}
-		if err := results.Close(); err != nil {
+		c.Bare = true // a file says itself which applications have a policy
+		found, err := f.put(ctx, c)
+		if err != nil {
 			return err
 		}
-		if res.Rows == 0 {
-			return nil
-		}
-		_, err := tx.Exec(ctx, store.SettingsBump)
-		return err
+		res.Rows = int64(c.Rows())
+		return append(slices.Clone(f.faults), found...).err(f.path)
 	})
 	if err != nil {
-		return res, fmt.Errorf("seed: settings: %w", err)
+		return Result{}, fmt.Errorf("seed: %w", err)
 	}
-	for _, e := range f.Enterprises {
-		if e.V.Opening == 0 {
-			continue
-		}
-		done, err := ledger.TopUp(ctx, pool, ids, e.V.ID, e.V.Opening, "opening")
-		if err != nil {
-			return res, fmt.Errorf("seed: %w", err)
-		}
-		if done {
-			res.TopUps++
+	for i := range f.rows {
+		r := &f.rows[i]
+		if err := f.money(ctx, m, r, &res); err != nil {
+			return res, fmt.Errorf("seed: enterprise %v: %w", r.doc["id"], err)
 		}
 	}
 	return res, nil
 }
 
-type writer struct {
-	file    *File
-	b       *pgx.Batch
-	channel map[string]int32
-	group   map[string]int32
-}
-
-// queue puts the tables in the order in which their rows refer to each other. Load has checked every word.
-func (w *writer) queue() {
-	var none checker
-	for _, e := range w.file.Enterprises {
-		w.b.Queue(store.SeedEnterprise, e.V.ID, word(&none, 0, "", e.V.Status, "active", statusWords), e.V.Name)
-		w.b.Queue(store.LedgerAccountCreate, e.V.ID, e.V.Credit)
-	}
-	suppliers := map[string]int32{}
-	for _, s := range w.file.Suppliers {
-		suppliers[s.V.Name] = s.V.ID
-		w.b.Queue(store.SeedSupplier, s.V.ID, word(&none, 0, "", s.V.Version, "3.0", supplierWords), s.V.MaxConnections, s.V.MaxWindow, s.V.MaxTPS, s.V.Addr, s.V.SPID, s.V.Secret, s.V.Name)
-	}
-	for _, c := range w.file.Channels {
-		w.channel[c.V.Name] = c.V.ID
-		w.b.Queue(store.SeedChannel, c.V.ID, suppliers[c.V.Supplier], or(c.V.Enabled, true), int16(carrierWords[c.V.Carrier]),
-			c.V.Connections, c.V.Window, c.V.RateLimit, or(c.V.WarmupSeconds, 30), or(c.V.DrainSeconds, 60), or(c.V.ResponseSeconds, 60), or(c.V.CooldownSeconds, 30),
-			c.V.AccessNumber, or(c.V.AppendExtension, true), c.V.ServiceID, c.V.MsgSrc, text(c.V.FeeType, "01"), text(c.V.FeeCode, "0"), c.V.Name)
-	}
-	for _, g := range w.file.Groups {
-		w.group[g.V.Name] = g.V.ID
-		w.b.Queue(store.SeedGroup, g.V.ID, g.V.Name)
-		kept := make([]int32, 0, len(g.V.Members))
-		for _, m := range g.V.Members {
-			kept = append(kept, w.channel[m.Channel])
-			w.b.Queue(store.SeedMember, g.V.ID, w.channel[m.Channel], m.Priority, max(m.Weight, 1))
+// put writes the rows in order; what is wrong with one does not hide what is wrong with the next.
+func (f *File) put(ctx context.Context, c *manage.Change) (found faults, err error) {
+	broken := map[string]bool{} // names of rows that are at fault: what refers to them is not blamed too
+	for i := range f.rows {
+		r := &f.rows[i]
+		static := r.resource.Faults(r.doc)
+		if len(static) > 0 {
+			broken[fmt.Sprint(r.doc["name"])], broken[fmt.Sprint(r.doc["sp_id"])], broken[fmt.Sprint(r.doc["id"])] = true, true, true
+			continue // Load has said what
 		}
-		w.b.Queue(store.SeedMemberDrop, g.V.ID, kept)
+		_, err := c.Put(ctx, r.resource, r.doc)
+		var wrong manage.FaultsError
+		switch {
+		case errors.As(err, &wrong):
+			broken[fmt.Sprint(r.doc["name"])], broken[fmt.Sprint(r.doc["sp_id"])] = true, true
+			at := File{path: f.path}
+			for _, w := range wrong {
+				if !broken[fmt.Sprint(w.Value)] || w.Conflict {
+					at.fault(r, w)
+				}
+			}
+			found = append(found, at.faults...)
+			if wrong[0].Value == "" && wrong[0].Conflict || c.Failed() {
+				return found, nil // the database itself refused: the transaction is over
+			}
+		case err != nil:
+			return nil, err
+		case r.members != nil:
+			if err := c.KeepMembers(ctx, r.doc["name"], r.members); err != nil {
+				return nil, err
+			}
+		}
 	}
-	for _, a := range w.file.Applications {
-		w.application(a.V)
-	}
-	w.b.Queue(store.SeedPriceHistory)
-	for _, r := range w.file.PrefixRules {
-		w.b.Queue(store.SeedPrefix, r.V.Prefix, int16(carrierWords[r.V.Carrier]))
-	}
-	for _, r := range w.file.ResultClasses {
-		w.b.Queue(store.SeedClass, w.channel[r.V.Channel], r.V.Code, int16(classWords[r.V.Class]))
-	}
+	return found, nil
 }
 
-func (w *writer) application(a Application) {
-	var none checker
-	w.b.Queue(store.SeedApplication, a.ID, a.Enterprise, word(&none, 0, "", a.Status, "active", statusWords), word(&none, 0, "", a.Version, "any", versionWords),
-		*a.Price, int16(word(&none, 0, "", a.UnitRule, "cn-70-67", unitWords)), int16(word(&none, 0, "", a.ChargeOn, "accept", chargeWords)),
-		int16(word(&none, 0, "", a.RefundOn, "final_failed_receipt", refundWords)), int16(word(&none, 0, "", a.Lane, "notification", laneWords)),
-		number(a.MaxConnections, 4), number(a.Window, 32), a.SPID, a.Secret, a.AccessNumber, a.Name)
-	for carrier, group := range a.Routes {
-		w.b.Queue(store.SeedRoute, a.ID, int16(carrierWords[carrier]), w.group[group])
+// money sets the credit and books the opening balance, each only when it is not there yet.
+func (f *File) money(ctx context.Context, m *manage.Manager, r *row, res *Result) error {
+	id, _ := r.doc["id"].(int)
+	if r.label != "enterprises" || r.credit == nil && r.opening == 0 {
+		return nil
 	}
-}
-
-func or[T any](p *T, def T) T {
-	if p == nil {
-		return def
+	nothing := func(context.Context, manage.Doc) error { return nil }
+	if r.credit != nil {
+		err := m.Do(ctx, actor, func(c *manage.Change) error {
+			return c.SetCredit(ctx, int32(id), manage.Doc{"credit": *r.credit}, "*", nothing)
+		})
+		if err != nil {
+			return err
+		}
 	}
-	return *p
-}
-
-func text(s, def string) string {
-	if s == "" {
-		return def
+	if r.opening == 0 {
+		return nil
 	}
-	return s
-}
-
-func number(n, def int16) int16 {
-	if n == 0 {
-		return def
+	err := m.Do(ctx, actor, func(c *manage.Change) error {
+		return c.TopUp(ctx, int32(id), manage.Doc{"amount": r.opening, "note": "opening balance of a seed file"}, "opening", nothing)
+	})
+	if errors.Is(err, manage.ErrKeyReused) {
+		return nil // booked by an earlier run
 	}
-	return n
+	if err == nil {
+		res.TopUps++
+	}
+	return err
 }

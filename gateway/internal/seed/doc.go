@@ -1,7 +1,8 @@
-// Package seed fills an empty gateway from one strict YAML file: enterprises with their opening balances (top-ups through
-// the ledger), applications with prices and routes, supplier accounts, channels and groups. Applying the same file
-// twice changes nothing. The admin API builds on the same tables.
+// Package seed fills an empty gateway from one strict YAML file: enterprises with their opening balances, applications with
+// prices and routes, supplier accounts, channels, groups, texts, lists and limits. Its sections and fields are those of
+// package manage, which also writes them: what the admin API refuses, a file is refused for. Applying the same file twice
+// changes nothing.
 //
-// It starts no goroutine. Load collects every fault with its line; Apply is one transaction plus one top-up per
-// enterprise that is idempotent on its own.
+// It starts no goroutine. Load reads and takes apart; Faults is what can be said without a database; Apply is one
+// transaction plus one top-up per enterprise that is idempotent on its own.
 package seed

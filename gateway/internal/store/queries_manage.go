@@ -30,6 +30,8 @@ var (
 	ManageLock string
 	//go:embed queries/manage_logins.sql
 	ManageLogins string
+	//go:embed queries/manage_members.sql
+	ManageMembers string
 	//go:embed queries/manage_next_id.sql
 	ManageNextID string
 	//go:embed queries/manage_now.sql
