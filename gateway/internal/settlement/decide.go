@@ -107,7 +107,7 @@ func (w *work) giveUp(ctx context.Context, m *msg) {
 // withdraw is a command that left the queue unsent, for good.
 func (w *work) withdraw(ctx context.Context, m *msg, state message.State, reason message.Reason) {
 	if !m.state.Final() && !m.settled() {
-		w.endUnsent(ctx, m, state, reason, reason.Stat())
+		w.endUnsent(ctx, m, state, reason, w.snap.Stat(m.app, reason))
 	}
 }
 
@@ -169,18 +169,24 @@ func (w *work) other(m *msg, class message.ResultClass, tried []int32) (int32, b
 			if carrier == routing.Carrier(m.carrier) {
 				continue
 			}
-			if c, ok := w.pick(app.Routes[carrier], m.phone, tried); ok {
+			if c, ok := w.pick(app.Routes[carrier], m.phone, tried, m.app, m.signature); ok {
 				return c, true
 			}
 		}
 	}
-	return w.pick(app.Routes[routing.Carrier(m.carrier)], m.phone, tried)
+	return w.pick(app.Routes[routing.Carrier(m.carrier)], m.phone, tried, m.app, m.signature)
 }
 
-func (w *work) pick(group int32, phone int64, tried []int32) (int32, bool) {
+// pick is a channel of a group that is not in tried and takes the application's signature.
+func (w *work) pick(group int32, phone int64, tried []int32, app int32, signature string) (int32, bool) {
 	g := w.snap.Groups[group]
 	if g == nil {
 		return 0, false
+	}
+	if a := w.snap.Applications[app]; a != nil {
+		if closed := w.snap.Policy.Closed(a.EnterpriseID, signature); len(closed) > 0 {
+			tried = slices.Concat(tried, closed)
+		}
 	}
 	c, ok := g.Pick(uint64(phone), tried)
 	return c.ChannelID, ok

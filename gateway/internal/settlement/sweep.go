@@ -272,6 +272,7 @@ type waiting struct {
 	lane                             int16
 	app                              int32
 	carrier, parts                   int16
+	signature                        string
 
 	to int32 // the channel it moves to, 0 = it ends
 }
@@ -334,7 +335,7 @@ func readWaiting(ctx context.Context, tx pgx.Tx, channel int32, from place, limi
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (q waiting, err error) {
-		err = row.Scan(&q.id, &q.message, &q.retryOf, &q.lane, &q.pos, &q.phone, &q.app, &q.carrier, &q.parts)
+		err = row.Scan(&q.id, &q.message, &q.retryOf, &q.lane, &q.pos, &q.phone, &q.app, &q.carrier, &q.parts, &q.signature)
 		return q, err
 	})
 }
@@ -366,7 +367,7 @@ func (w *work) routes(ctx context.Context, tx pgx.Tx, channel int32, off bool, p
 			choices = [][]int32{choices[0], tried, {channel}}
 		}
 		for _, not := range choices {
-			if c, ok := w.pick(group, q.phone, not); ok {
+			if c, ok := w.pick(group, q.phone, not, q.app, q.signature); ok {
 				q.to = c
 				break
 			}

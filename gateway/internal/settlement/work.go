@@ -39,7 +39,7 @@ type msg struct {
 	carrier                                        int16
 	lane                                           message.Lane
 	registered, fmt, udhi, pkTotal, pkNumber, node int16
-	stat                                           string
+	stat, signature                                string
 	dest, src, service, content                    []byte
 	settle, refund                                 int64 // entries of this transaction, 0 = none
 	changed                                        bool
@@ -128,7 +128,7 @@ func (w *work) queueLoad(q *pgx.Batch, ids []int64) {
 			m := new(msg)
 			if err := rows.Scan(&m.id, &m.msgID, &m.price, &m.phone, &m.session, &m.acceptedAt, &m.createdAt, &m.validUntil, &m.overdue, &m.enterprise, &m.app,
 				&m.channel, &m.units, &m.state, &m.bill, &m.chargeOn, &m.refundOn, &m.attempt, &m.parts, &m.acc, &m.fin, &m.reason, &m.carrier, &m.lane,
-				&m.registered, &m.fmt, &m.udhi, &m.pkTotal, &m.pkNumber, &m.node, &m.stat, &m.dest, &m.src, &m.service, &m.content); err != nil {
+				&m.registered, &m.fmt, &m.udhi, &m.pkTotal, &m.pkNumber, &m.node, &m.stat, &m.dest, &m.src, &m.service, &m.content, &m.signature); err != nil {
 				return err
 			}
 			m.was.state, m.was.bill, m.was.channel, m.was.attempt, m.was.acc, m.was.fin = m.state, m.bill, m.channel, m.attempt, m.acc, m.fin
