@@ -4,6 +4,8 @@ import _ "embed" // SQL
 
 // Statements that load the settings.
 var (
+	//go:embed queries/settings_bump.sql
+	SettingsBump string
 	//go:embed queries/settings_version.sql
 	SettingsVersion string
 	//go:embed queries/settings_enterprise.sql
