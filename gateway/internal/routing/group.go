@@ -12,6 +12,24 @@ type Candidate struct {
 	Priority  int16 // layer: 0 is primary, 1 backup, and so on; the lowest layer with a usable channel serves all
 	Weight    int16 // share of the layer's messages, relative to the others in it; below 1 means no share
 	Enabled   bool
+	Health    Health `db:"-"` // changes without the settings
+}
+
+// Health of a candidate.
+type Health uint8
+
+// Healths.
+const (
+	Well  Health = iota
+	Out          // taken only when no other candidate is left
+	Trial        // was out: one message in trialPart tries it
+)
+
+const trialPart = 16
+
+// serves says whether the message that key names may go there while others can serve.
+func (c *Candidate) serves(key uint64) bool {
+	return c.Health == Well || c.Health == Trial && mix(key^trialSalt)%trialPart == 0
 }
 
 // Group is the channels that an application may use for one carrier. It is not changed once it is in use.
@@ -22,9 +40,17 @@ type Group struct {
 
 // Pick returns the channel for the message that key names: of the lowest layer that has an enabled channel not in tried,
 // one of those channels by weight. Channels without weight are taken only when no other in the layer is left, and then
-// in equal shares. The choice is a function of the group (the order of its candidates included), key and tried alone:
+// in equal shares. Channels that are out are passed over while another one is left, in whatever layer; so are those on trial,
+// by most messages. The choice is a function of the group (the order of its candidates included), key and tried alone:
 // the same after a restart and in another process. It returns false when no channel is left. It does not allocate.
 func (g *Group) Pick(key uint64, tried []int32) (Candidate, bool) {
+	if c, ok := g.pick(key, tried, true); ok {
+		return c, true
+	}
+	return g.pick(key, tried, false)
+}
+
+func (g *Group) pick(key uint64, tried []int32, well bool) (Candidate, bool) {
 	var layer int16
 	var weights, count, skipped uint64
 	for i := range g.Candidates {
@@ -33,7 +59,7 @@ func (g *Group) Pick(key uint64, tried []int32) (Candidate, bool) {
 			skipped++
 			continue
 		}
-		if !c.Enabled || count > 0 && c.Priority > layer {
+		if !c.Enabled || well && !c.serves(key) || count > 0 && c.Priority > layer {
 			continue
 		}
 		if count == 0 || c.Priority < layer {
@@ -55,7 +81,7 @@ func (g *Group) Pick(key uint64, tried []int32) (Candidate, bool) {
 	}
 	point, _ := bits.Mul64(draw, total) // uniform in [0, total)
 	for _, c := range g.Candidates {
-		if !c.Enabled || c.Priority != layer || slices.Contains(tried, c.ChannelID) {
+		if !c.Enabled || well && !c.serves(key) || c.Priority != layer || slices.Contains(tried, c.ChannelID) {
 			continue
 		}
 		share := c.share()
@@ -83,7 +109,10 @@ func (g *Group) Enabled() []Candidate {
 
 func (c *Candidate) share() uint64 { return uint64(max(c.Weight, 0)) }
 
-const goldenGamma = 0x9E3779B97F4A7C15
+const (
+	goldenGamma = 0x9E3779B97F4A7C15
+	trialSalt   = 0xD1B54A32D192ED03 // who tries is independent of which channel is drawn
+)
 
 // mix is the output function of SplitMix64: neighbouring keys give unrelated values.
 func mix(x uint64) uint64 {

@@ -203,3 +203,41 @@ func BenchmarkPick(b *testing.B) {
 		key++
 	}
 }
+
+func TestPickPassesOverWhatIsOutWhileAnotherServes(t *testing.T) {
+	t.Parallel()
+	with := func(h routing.Health, c routing.Candidate) routing.Candidate {
+		c.Health = h
+		return c
+	}
+	out, trial := routing.Out, routing.Trial
+	for _, tt := range []struct {
+		name  string
+		group *routing.Group
+		tried []int32
+		want  int32
+	}{
+		{"backup when the primary is out", group(with(out, channel(1, 0, 1)), channel(2, 1, 1)), nil, 2},
+		{"the other of the layer", group(with(out, channel(1, 0, 9)), channel(2, 0, 1), channel(3, 1, 1)), nil, 2},
+		{"nothing else is left", group(with(out, channel(1, 0, 1)), channel(2, 1, 1)), []int32{2}, 1},
+		{"all are out: as if none were", group(with(out, channel(1, 0, 1)), with(out, channel(2, 1, 1))), nil, 1},
+		{"on trial and alone", group(with(trial, channel(1, 0, 1))), nil, 1},
+		{"disabled stays so", group(disabled(channel(1, 0, 1)), with(out, channel(2, 1, 1))), nil, 2},
+	} {
+		for key := range uint64(200) {
+			if got, ok := tt.group.Pick(key, tt.tried); !ok || got.ChannelID != tt.want {
+				t.Fatalf("%s, key %d: channel %d, %t; want %d", tt.name, key, got.ChannelID, ok, tt.want)
+			}
+		}
+	}
+	g := group(with(trial, channel(1, 0, 1)), channel(2, 1, 1))
+	tries := 0
+	for key := range uint64(16_000) {
+		if got, _ := g.Pick(key, nil); got.ChannelID == 1 {
+			tries++
+		}
+	}
+	if tries < 800 || tries > 1200 {
+		t.Errorf("%d of 16,000 try the channel on trial, want about one in 16", tries)
+	}
+}

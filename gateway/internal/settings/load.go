@@ -86,6 +86,9 @@ func load(ctx context.Context, tx pgx.Tx) (*Snapshot, error) {
 	if err := s.loadRouting(ctx, tx); err != nil {
 		return nil, err
 	}
+	if err := s.loadSupplier(ctx, tx); err != nil {
+		return nil, err
+	}
 	if err := s.loadPolicy(ctx, tx); err != nil {
 		return nil, err
 	}

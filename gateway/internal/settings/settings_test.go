@@ -77,8 +77,10 @@ func TestLoad(t *testing.T) {
 		{"channel", s.Channels[10], &settings.Channel{
 			ID: 10, AccountID: 3, Enabled: true, Carrier: routing.Mobile, DesiredConnections: 2, WindowSize: 16, RateLimit: 100, WarmupSeconds: 31,
 			DrainSeconds: 61, ResponseSeconds: 62, CooldownSeconds: 33, AccessNumber: "10690", ServiceID: "SVC", MsgSrc: "700001", FeeType: "02", FeeCode: "5", Name: "first",
+			Particulars: settings.Particulars{FeeUserType: 2},
 		}},
 		{"channel out of range is kept as stored", s.Channels[11].WindowSize, 999},
+		{"refused", len(s.Refused), 0},
 		{"group, missing channel left out", s.Groups[20], &routing.Group{ID: 20, Candidates: []routing.Candidate{
 			{ChannelID: 10, Account: 3, Priority: 0, Weight: 3, Enabled: true}, {ChannelID: 11, Account: 3, Priority: 1, Weight: 2},
 		}}},
@@ -87,7 +89,8 @@ func TestLoad(t *testing.T) {
 		{"table", s.Table.Carrier(13900138000), routing.Mobile},
 		{"class of the channel", s.Class(10, 8), message.RerouteCarrier},
 		{"class for all", s.Class(11, 8), message.RetryOther},
-		{"second class for all", s.Class(10, 9), message.RetryLater},
+		{"second class for all", s.Class(999, 9), message.RetryLater},
+		{"a code that 2.0 does not know", s.Class(10, 9), message.Terminal},
 		{"no class", s.Class(10, 4_000_000_000), message.Terminal},
 	} {
 		if !reflect.DeepEqual(c.got, c.want) {

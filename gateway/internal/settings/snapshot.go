@@ -82,6 +82,8 @@ type Channel struct {
 	FeeType            string
 	FeeCode            string
 	Name               string
+
+	Particulars Particulars `db:"-"` // see loadSupplier
 }
 
 // Snapshot is all settings at one version. It is shared and read-only.
@@ -97,6 +99,9 @@ type Snapshot struct {
 	Policy       *policy.Set
 	Faults       []error // rows of the policy lists that cannot be used
 	Limits       Limits
+	Stops        Stops
+	Refused      map[int32][]string // enabled channels that may not be opened, with every reason
+	Health       Health             // follows the channels, at the same version
 
 	classes  map[classKey]message.ResultClass
 	callback map[string]CallbackMode
@@ -107,11 +112,19 @@ type classKey struct {
 	code    int32
 }
 
+// Codes that exist from CMPP 2.1 on; a supplier of 2.0 that uses one of them means something of its own.
+const firstNewCode, lastNewCode = 9, 13
+
 // Class says what follows a SUBMIT_RESP with Result code on channel: the channel's own class, else the one for all
-// channels, else Terminal.
+// channels, else Terminal. A code that the channel's version does not know has only the channel's own class.
 func (s *Snapshot) Class(channel int32, code uint32) message.ResultClass {
 	if c, ok := s.classes[classKey{channel, int32(code)}]; ok {
 		return c
+	}
+	if ch := s.Channels[channel]; ch != nil && code >= firstNewCode && code <= lastNewCode {
+		if a := s.Accounts[ch.AccountID]; a != nil && a.Version == cmpp.V20 {
+			return message.Terminal
+		}
 	}
 	if c, ok := s.classes[classKey{0, int32(code)}]; ok {
 		return c

@@ -54,13 +54,19 @@ func (w *Watcher) Refresh(ctx context.Context) error {
 	if err := w.pool.QueryRow(ctx, store.SettingsVersion).Scan(&version); err != nil {
 		return fmt.Errorf("settings version: %w", err)
 	}
-	if version == w.Current().Version {
-		return nil
-	}
-	s, err := Load(ctx, w.pool)
+	health, err := loadHealth(ctx, w.pool)
 	if err != nil {
 		return err
 	}
+	s := w.Current()
+	if version == s.Version {
+		if health.equal(s.Health) {
+			return nil
+		}
+	} else if s, err = Load(ctx, w.pool); err != nil {
+		return err
+	}
+	s = s.withHealth(health)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.current.Store(s)

@@ -40,6 +40,11 @@ CREATE TABLE dispatch_stop (
   PRIMARY KEY (scope, id)
 );
 
+-- Names the process that holds a node number so that another one on the same machine can see that it is gone: boot, pid
+-- namespace, pid and its start time. Empty: not known.
+ALTER TABLE node_lease ADD process text NOT NULL DEFAULT '';
+
 -- +goose Down
+ALTER TABLE node_lease DROP process;
 DROP TABLE dispatch_stop, channel_breaker;
 ALTER TABLE channel DROP fee_user_type, DROP fee_terminal, DROP signature_by, DROP report_format, DROP report_msg_id, DROP segment_reports, DROP unit_rule;

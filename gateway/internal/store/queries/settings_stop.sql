@@ -1,0 +1,1 @@
+SELECT scope, id, mode FROM dispatch_stop

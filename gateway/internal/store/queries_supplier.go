@@ -1,0 +1,13 @@
+package store
+
+import _ "embed" // SQL
+
+// Statements of the supplier side: what is particular about channels, which are well, what is stopped, the control entry.
+var (
+	//go:embed queries/settings_particular.sql
+	SettingsParticular string
+	//go:embed queries/settings_stop.sql
+	SettingsStop string
+	//go:embed queries/settings_health.sql
+	SettingsHealth string
+)
