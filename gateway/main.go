@@ -43,6 +43,7 @@ type commands struct {
 	Reconcile  reconcileCommands `cmd:"" help:"Suppliers' daily statements against our submits."`
 	Dead       deadCommands      `cmd:"" help:"What could not be used and was kept."`
 	Callback   callbackCommands  `cmd:"" help:"The way of events from edges to the core."`
+	Recover    recoverCommand    `cmd:"" help:"End the quarantine after a restore: what may have been sent becomes unknown."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`
 }
 

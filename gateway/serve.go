@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"cmppgateway/gateway/internal/event"
 	"cmppgateway/gateway/internal/observe"
+	"cmppgateway/gateway/internal/restore"
 	"cmppgateway/gateway/internal/review"
 	"cmppgateway/gateway/internal/settings"
 	"cmppgateway/gateway/internal/store"
@@ -80,6 +82,10 @@ func (c *serveCommand) Run(p *program) (err error) {
 			log.Info("stopping")
 		case err = <-g.crew.failed:
 			log.Error("stopping", slog.Any("error", err))
+			if errors.Is(err, restore.ErrQuarantine) {
+				// Any further SUBMIT may be one that was sent before: no drain, no last batch.
+				os.Exit(exitFailed) //nolint:revive // see above
+			}
 		}
 	}
 	g.health.Enter(observe.Stopping)
