@@ -74,10 +74,11 @@ type Inbound struct {
 	ResponseTimeout    time.Duration `yaml:"response_timeout" allow:"1s..5m"`   // T
 	Tries              int           `yaml:"tries" allow:"1..10"`               // N
 	WriteTimeout       time.Duration `yaml:"write_timeout" allow:"100ms..60s"`
-	BatchMax           int           `yaml:"batch_max" allow:"1..4096"`        // rows per inbox commit
-	QueueMax           int           `yaml:"queue_max" allow:"1..1000000"`     // SUBMITs waiting for their commit; beyond: result 8
-	CommitDeadline     time.Duration `yaml:"commit_deadline" allow:"1s..5m"`   // an ambiguous commit is repeated this long, then the connection is closed without an answer
-	BacklogMax         int           `yaml:"backlog_max" allow:"1..100000000"` // inbox rows of one application; beyond: result 8
+	BatchMax           int           `yaml:"batch_max" allow:"1..4096"`           // rows per inbox commit
+	QueueMax           int           `yaml:"queue_max" allow:"1..1000000"`        // SUBMITs waiting for their commit; beyond: result 8
+	CommitDeadline     time.Duration `yaml:"commit_deadline" allow:"1s..5m"`      // an ambiguous commit is repeated this long, then the connection is closed without an answer
+	BacklogMax         int           `yaml:"backlog_max" allow:"1..100000000"`    // inbox rows of one application; beyond: result 8
+	SegmentSetsMax     int           `yaml:"segment_sets_max" allow:"1..1000000"` // long messages of one application that are not complete; a further one: result 8
 }
 
 // Workflow turns inbox rows into submits, per enterprise, in micro-batches.
@@ -91,16 +92,22 @@ type Workflow struct {
 	Validity       time.Duration `yaml:"validity" allow:"1s..168h"`         // of a message without ValId_Time
 	ReviewMax      int           `yaml:"review_max" allow:"0..1000000"`     // messages of one enterprise held for review; beyond: KEYWORD
 	ReviewWait     time.Duration `yaml:"review_wait" allow:"1m..168h"`      // a hold that nobody decides ends EXPIRED
+	SegmentExpiry  time.Duration `yaml:"segment_expiry" allow:"1s..1h"`     // a long message that is not complete after this: failed receipts
+	SegmentDoubt   time.Duration `yaml:"segment_doubt" allow:"100ms..1m"`   // a complete one waits this long when a segment may be a late repetition; ≤ segment_expiry
+	SegmentWindow  time.Duration `yaml:"segment_window" allow:"1s..1h"`     // after which the same segment is no repetition of a sent message; N·T
 }
 
 // Outbox carries commands to the edges: hints on Redis Streams and the pull from PostgreSQL.
 type Outbox struct {
-	HintEntriesMax int           `yaml:"hint_entries_max" allow:"0..4096"` // entries on one channel's stream; beyond: no hint, the pull finds the rows
-	Pull           time.Duration `yaml:"pull" allow:"1ms..1s"`             // at least this often per channel, ≤ 1s
-	PullMax        int           `yaml:"pull_max" allow:"1..4096"`
-	RedisSlow      time.Duration `yaml:"redis_slow" allow:"1ms..10s"`      // a Redis slower than this is pulled around at once
-	SweepEvery     time.Duration `yaml:"sweep_every" allow:"10ms..1m"`     // expiry, reroute and overdue sweeps
-	RerouteAfter   time.Duration `yaml:"reroute_after" allow:"100ms..10m"` // all links of a channel down this long
+	HintEntriesMax  int           `yaml:"hint_entries_max" allow:"0..4096"` // entries on one channel's stream; beyond: no hint, the pull finds the rows
+	Pull            time.Duration `yaml:"pull" allow:"1ms..1s"`             // at least this often per channel, ≤ 1s
+	PullMax         int           `yaml:"pull_max" allow:"1..4096"`
+	RedisSlow       time.Duration `yaml:"redis_slow" allow:"1ms..10s"`       // a Redis slower than this is pulled around at once
+	SweepEvery      time.Duration `yaml:"sweep_every" allow:"10ms..1m"`      // expiry, reroute and overdue sweeps
+	RerouteAfter    time.Duration `yaml:"reroute_after" allow:"100ms..10m"`  // all links of a channel down this long
+	AgeVerification time.Duration `yaml:"age_verification" allow:"1s..168h"` // a command that waited longer ends EXPIRED, counted from its first time in the queue
+	AgeNotification time.Duration `yaml:"age_notification" allow:"1s..168h"`
+	AgeMarketing    time.Duration `yaml:"age_marketing" allow:"1s..168h"`
 }
 
 // Supplier is the channel pools.

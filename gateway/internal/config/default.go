@@ -12,13 +12,15 @@ func Default() Config {
 			Listen: "127.0.0.1:7890", MaxConnections: 2000, MaxUnauthenticated: 200, LoginTimeout: 5 * time.Second,
 			ProbeTimeout: 2 * time.Second, LoginFailures: 5, LoginBackoff: time.Second, LoginBackoffMax: time.Minute,
 			IdleInterval: 60 * time.Second, ResponseTimeout: 60 * time.Second, Tries: 3, WriteTimeout: 10 * time.Second,
-			BatchMax: 256, QueueMax: 8192, CommitDeadline: 50 * time.Second, BacklogMax: 100_000,
+			BatchMax: 256, QueueMax: 8192, CommitDeadline: 50 * time.Second, BacklogMax: 100_000, SegmentSetsMax: 1000,
 		},
 		Workflow: Workflow{
 			Workers: 2, BatchMax: 256, BatchTarget: 64, BatchWeightMax: 512, BatchMaxWait: 5 * time.Millisecond,
 			Poll: 100 * time.Millisecond, Validity: 24 * time.Hour, ReviewMax: 10_000, ReviewWait: 24 * time.Hour,
+			SegmentExpiry: 5 * time.Minute, SegmentDoubt: 5 * time.Second, SegmentWindow: 3 * time.Minute,
 		},
-		Outbox: Outbox{HintEntriesMax: 32, Pull: time.Second, PullMax: 512, RedisSlow: 200 * time.Millisecond, SweepEvery: time.Second, RerouteAfter: 10 * time.Second},
+		Outbox: Outbox{HintEntriesMax: 32, Pull: time.Second, PullMax: 512, RedisSlow: 200 * time.Millisecond, SweepEvery: time.Second, RerouteAfter: 10 * time.Second,
+			AgeVerification: time.Minute, AgeNotification: 10 * time.Minute, AgeMarketing: 4 * time.Hour},
 		Supplier: Supplier{
 			AllowRemote: true, DialTimeout: 5 * time.Second, IdleInterval: 30 * time.Second, Tries: 3, WriteTimeout: 5 * time.Second,
 			ReconnectMin: 500 * time.Millisecond, ReconnectMax: 30 * time.Second, BarrierBatch: 512, BarrierCollect: time.Millisecond, LeaseTime: 10 * time.Second,

@@ -3,6 +3,9 @@ package outbox
 import (
 	"strconv"
 	"time"
+
+	"cmppgateway/gateway/internal/config"
+	"cmppgateway/gateway/internal/message"
 )
 
 // Command is one pending row of submit_outbox with what its message needs upstream. It does not change after its COMMIT.
@@ -31,6 +34,35 @@ type Command struct {
 // Expired says whether the command may no longer be sent.
 func (c *Command) Expired(now time.Time) bool {
 	return !c.ValidUntil.IsZero() && !now.Before(c.ValidUntil)
+}
+
+// Since is when the command, or the refused attempt it follows, was queued: its age is counted from there.
+func (c *Command) Since() time.Time {
+	if c.RetryOf != 0 {
+		return message.TimeOf(c.RetryOf)
+	}
+	return message.TimeOf(c.SubmitID)
+}
+
+// Ages is how long commands may wait, by lane.
+func Ages(c config.Outbox) [lanes]time.Duration {
+	return [lanes]time.Duration{message.Verification: c.AgeVerification, message.Notification: c.AgeNotification, message.Marketing: c.AgeMarketing}
+}
+
+// Oldest is the oldest submitIds that may still wait at now, by lane: a command is too old when its Since is before.
+func Oldest(c config.Outbox, now time.Time) (ids [lanes]int64) {
+	for lane, age := range Ages(c) {
+		ids[lane] = message.FirstID(now.Add(-age))
+	}
+	return ids
+}
+
+// SetPart makes the command one of the parts of a joined message: content is what sms.Long.Parts made of it.
+func (c *Command) SetPart(part, parts, format int16, udhi bool, content []byte) {
+	c.Part, c.Parts, c.PkNumber, c.PkTotal = part, parts, part, parts
+	if c.Fmt, c.UDHI, c.Content = format, 0, content; udhi {
+		c.UDHI = 1
+	}
 }
 
 // Topic is the nudge of a channel's hints.

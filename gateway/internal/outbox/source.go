@@ -70,10 +70,17 @@ type SourceOptions struct {
 	Channel int32
 	Pool    *pgxpool.Pool // role outbox
 	Redis   *redis.Client
-	Wake    <-chan struct{} // nudges of Topic(Channel)
-	Notify  func()          // called when commands have arrived; must not block
+	Wake    <-chan struct{}       // nudges of Topic(Channel)
+	Notify  func()                // called when commands have arrived; must not block
+	Leave   func(c *Command) bool // commands that are not to be sent, left to the core's sweeper; nil = none
+	Held    func() []int32        // enterprises whose commands wait: they are not even pulled; nil = none
 	Metrics *Metrics
 	Log     *slog.Logger
+}
+
+// left says whether a command is not for sending: its time has passed, it waited too long, or it is stopped.
+func (s *Source) left(c *Command, now time.Time) bool {
+	return c.Expired(now) || now.Sub(c.Since()) > s.ages[laneOf(c)] || s.o.Leave != nil && s.o.Leave(c)
 }
 
 // Source is the feed of one channel at the edge that owns it. Safe for concurrent use.
@@ -81,6 +88,7 @@ type SourceOptions struct {
 // A command is known from its arrival until Settle; while known it is not taken in twice.
 type Source struct {
 	o     SourceOptions
+	ages  [lanes]time.Duration
 	nudge chan struct{}
 
 	mu     sync.Mutex
@@ -88,7 +96,7 @@ type Source struct {
 	anew   bool // the window has just opened: the whole queue is to be walked
 	lanes  [lanes]lane
 	known  map[int64]struct{}
-	stale  []int64 // known because expired: until the next walk they must not fill the pulls
+	stale  []int64 // known because left: until the next walk they must not fill the pulls
 
 	// of Run alone
 	lastWalk   time.Time
@@ -100,7 +108,7 @@ type Source struct {
 
 // NewSource fetches nothing before Window says that there is room.
 func NewSource(o SourceOptions) *Source {
-	s := &Source{o: o, nudge: make(chan struct{}, 1), known: make(map[int64]struct{})}
+	s := &Source{o: o, ages: Ages(o.Config), nudge: make(chan struct{}, 1), known: make(map[int64]struct{})}
 	for i := range s.lanes {
 		s.lanes[i] = newLane()
 	}
@@ -139,8 +147,8 @@ func (s *Source) Len() int {
 	return n
 }
 
-// Take appends at most n commands to dst: by lane, then in turn between enterprises, then by age. Expired ones are left to
-// the core's sweeper. Each command taken must be given to Settle or Return.
+// Take appends at most n commands to dst: by lane, then in turn between enterprises, then by age. Those expired, too old or
+// stopped are left to the core's sweeper. Each command taken must be given to Settle or Return.
 func (s *Source) Take(dst []*Command, n int, now time.Time) []*Command {
 	s.mu.Lock()
 	starved := false
@@ -148,7 +156,7 @@ func (s *Source) Take(dst []*Command, n int, now time.Time) []*Command {
 		l := &s.lanes[i]
 		for n > 0 && l.n > 0 {
 			c := l.pop()
-			if c.Expired(now) {
+			if s.left(c, now) {
 				s.stale = append(s.stale, c.SubmitID)
 				continue
 			}
@@ -367,6 +375,10 @@ func (s *Source) pull(ctx context.Context, walk bool) error {
 	defer cancel()
 	now := time.Now()
 	lo, hi := message.FirstID(now.Add(-messageAge)), message.FirstID(now.Add(messageSkew))
+	held := []int32{}
+	if s.o.Held != nil {
+		held = append(held, s.o.Held()...)
+	}
 
 	var batch pgx.Batch
 	var floors [lanes]int64
@@ -390,7 +402,7 @@ func (s *Source) pull(ctx context.Context, walk bool) error {
 			floors[i] = l.floor
 		}
 		limits[i] = room + len(s.known) // known rows are pending too and must not fill the answer
-		batch.Queue(store.OutboxPull, s.o.Channel, floors[i], limits[i], lo, hi, i)
+		batch.Queue(store.OutboxPull, s.o.Channel, floors[i], limits[i], lo, hi, i, held)
 		asked = append(asked, i)
 	}
 	s.mu.Unlock()
@@ -441,7 +453,7 @@ func (s *Source) pulled(i int, cmds []*Command, more bool) (arrived bool) {
 		if _, known := s.known[c.SubmitID]; known {
 			continue
 		}
-		if c.Expired(now) {
+		if s.left(c, now) {
 			s.known[c.SubmitID] = struct{}{}
 			s.stale = append(s.stale, c.SubmitID)
 			continue
