@@ -3,6 +3,7 @@ package admin_test
 import (
 	"encoding/json"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
@@ -55,7 +56,14 @@ func ask(t *testing.T, rdb *redis.Client) (admin.Effective, string) {
 		Channels: func() any { return []string{"first is open"} },
 	})
 	rec := httptest.NewRecorder()
-	h.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), "GET", "/api/admin/effective", nil))
+	req := httptest.NewRequestWithContext(t.Context(), "GET", "/api/admin/effective", nil)
+	h.ServeHTTP(rec, req)
+	if rec.Code != http.StatusUnauthorized {
+		t.Errorf("without the configured token: %d", rec.Code)
+	}
+	rec = httptest.NewRecorder()
+	req.Header.Set("Authorization", "Bearer "+secret)
+	h.ServeHTTP(rec, req)
 	var e admin.Effective
 	if err := json.Unmarshal(rec.Body.Bytes(), &e); err != nil {
 		t.Fatalf("%v: %s", err, rec.Body)

@@ -62,6 +62,7 @@ func listRows(r *manage.Resource) func(context.Context, *call) error {
 					faults = append(faults, manage.Fault{Field: name, Value: v, Allowed: "1..1000"})
 				}
 				limit = n
+			case name == "after" && v == "": // from the beginning
 			case name == "after":
 				key, err := parsePath(r, v)
 				if err != nil {

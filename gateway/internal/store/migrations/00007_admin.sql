@@ -51,6 +51,10 @@ ALTER TABLE price_history
   ADD refund_on smallint CHECK (refund_on IN (0, 1)),
   ADD unit_rule smallint CHECK (unit_rule IN (0, 1));
 
+-- 3 deleted: as disabled, and only the past still speaks of it. Its row stays, for messages and entries point at it.
+ALTER TABLE enterprise DROP CONSTRAINT enterprise_status_check, ADD CONSTRAINT enterprise_status_check CHECK (status IN (1, 2, 3));
+ALTER TABLE application DROP CONSTRAINT application_status_check, ADD CONSTRAINT application_status_check CHECK (status IN (1, 2, 3));
+
 -- +goose StatementBegin
 CREATE FUNCTION admin_columns(tab regclass, doc jsonb) RETURNS text LANGUAGE sql STABLE AS $$
   SELECT string_agg(quote_ident(k), ', ' ORDER BY k) FROM jsonb_object_keys(doc) k
@@ -128,5 +132,9 @@ END $$;
 
 -- +goose Down
 DROP FUNCTION admin_list, admin_get, admin_delete, admin_update, admin_insert, admin_columns;
+UPDATE enterprise SET status = 2 WHERE status = 3;
+UPDATE application SET status = 2 WHERE status = 3;
+ALTER TABLE enterprise DROP CONSTRAINT enterprise_status_check, ADD CONSTRAINT enterprise_status_check CHECK (status IN (1, 2));
+ALTER TABLE application DROP CONSTRAINT application_status_check, ADD CONSTRAINT application_status_check CHECK (status IN (1, 2));
 ALTER TABLE price_history DROP charge_on, DROP refund_on, DROP unit_rule;
 DROP TABLE admin_answer, admin_audit, admin_token;
