@@ -49,8 +49,9 @@ func (w *Workflow) decide(ctx context.Context, tx pgx.Tx, m mode, b *batch) erro
 		list[i] = subject{row: &b.rows[i], terms: b.terms[b.rows[i].app]}
 		list[i].read(snap, b.now)
 	}
-	known, err := &known{}, error(nil)
+	known := &known{}
 	if m.refuse == nil { // else the row fails by itself, perhaps in what would be asked about it
+		var err error
 		if known, err = w.lookUp(ctx, tx, snap, b, list); err != nil {
 			return err
 		}
@@ -200,11 +201,11 @@ func (s *subject) judge(snap *settings.Snapshot, k *known, reviewMax int) {
 				v.Reason, v.channel = message.ReasonKeyword, 0
 			}
 		}
-		switch v.Reason {
-		case message.NoReason:
+		switch {
+		case v.Reason == message.NoReason:
 			v.state = message.Checked
 			k.tally.Count(&s.message, recipient)
-		case message.ReasonExpired:
+		case v.Reason == message.ReasonExpired:
 			v.state = message.Expired
 		default:
 			v.state = message.Rejected
