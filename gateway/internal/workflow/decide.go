@@ -201,14 +201,12 @@ func (s *subject) judge(snap *settings.Snapshot, k *known, reviewMax int) {
 				v.Reason, v.channel = message.ReasonKeyword, 0
 			}
 		}
-		switch {
-		case v.Reason == message.NoReason:
+		v.state = message.Rejected
+		if v.Reason == message.NoReason {
 			v.state = message.Checked
 			k.tally.Count(&s.message, recipient)
-		case v.Reason == message.ReasonExpired:
+		} else if v.Reason == message.ReasonExpired {
 			v.state = message.Expired
-		default:
-			v.state = message.Rejected
 		}
 	}
 }
