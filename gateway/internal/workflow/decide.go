@@ -205,7 +205,8 @@ func (s *subject) judge(snap *settings.Snapshot, k *known, reviewMax int) {
 		if v.Reason == message.NoReason {
 			v.state = message.Checked
 			k.tally.Count(&s.message, recipient)
-		} else if v.Reason == message.ReasonExpired {
+		}
+		if v.Reason == message.ReasonExpired {
 			v.state = message.Expired
 		}
 	}
