@@ -9,7 +9,7 @@ FUZZTIME         ?= 10s
 export GOFLAGS := -buildvcs=false
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test test-full race fuzz lint fmt bench scenario images clean
+.PHONY: help setup build failpoint test test-full race fuzz lint fmt bench mutations scenario images clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,6 +20,10 @@ setup: ## install what a fresh machine lacks (PostgreSQL, Redis), or say exactly
 build: ## build the five programs into bin/
 	@mkdir -p bin
 	go build -o bin/ $(PROGRAMS)
+
+failpoint: ## bin/gateway-failpoint: the gateway that can be killed at named points
+	@mkdir -p bin
+	go build -tags failpoint -o bin/gateway-failpoint ./gateway
 
 test: setup ## every test against real PostgreSQL and Redis, under 10 minutes
 	go test -count=1 -timeout 9m ./...
@@ -37,6 +41,9 @@ lint: $(TOOLS)/golangci-lint ## golangci-lint with the project's rules
 
 fmt: $(TOOLS)/gofumpt ## format the tree
 	$(TOOLS)/gofumpt -w $$(git ls-files '*.go')
+
+mutations: setup ## take each guard of money and sending away, and see its test fail
+	go test -count=1 -tags mutations -run '^TestMutations$$' -timeout 60m -v ./gateway/internal/settlement
 
 bench: setup ## codec, barrier and chain benchmarks
 	go test -run '^$$' -bench . -benchmem ./...

@@ -12,6 +12,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"cmppgateway/gateway/internal/config"
+	"cmppgateway/gateway/internal/failpoint"
+	"cmppgateway/gateway/internal/seed"
 )
 
 // version is set by the linker for releases.
@@ -44,6 +46,9 @@ type commands struct {
 	Dead       deadCommands      `cmd:"" help:"What could not be used and was kept."`
 	Callback   callbackCommands  `cmd:"" help:"The way of events from edges to the core."`
 	Recover    recoverCommand    `cmd:"" help:"End the quarantine after a restore: what may have been sent becomes unknown."`
+	App        appCommands       `cmd:"" help:"Customers' applications."`
+	Doctor     doctorCommand     `cmd:"" help:"Say what is wrong with a customer's account, and what to do."`
+	Token      tokenCommands     `cmd:"" help:"Tokens of the admin API."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`
 }
 
@@ -57,6 +62,9 @@ type program struct {
 }
 
 func main() {
+	if err := failpoint.Arm(); err != nil {
+		os.Exit(failed(os.Stderr, exitUsage, err))
+	}
 	ctx, cut, stop := signals()
 	code := run(ctx, cut, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
 	stop()
@@ -116,6 +124,12 @@ func failed(stderr io.Writer, code int, err error) int {
 		return code
 	}
 	if faults, ok := errors.AsType[config.FaultsError](err); ok {
+		for _, f := range faults {
+			fmt.Fprintln(stderr, "gateway:", f) // nowhere else to say it
+		}
+		return code
+	}
+	if faults, ok := errors.AsType[seed.FaultsError](err); ok {
 		for _, f := range faults {
 			fmt.Fprintln(stderr, "gateway:", f) // nowhere else to say it
 		}

@@ -24,6 +24,7 @@ import (
 
 	"cmppgateway/gateway/internal/config"
 	"cmppgateway/gateway/internal/event"
+	"cmppgateway/gateway/internal/failpoint"
 	"cmppgateway/gateway/internal/outbox"
 	"cmppgateway/gateway/internal/settings"
 	"cmppgateway/gateway/internal/settlement"
@@ -217,6 +218,7 @@ func (s *Server) endpoint(f func(context.Context, io.Reader) (any, error)) http.
 			refuse(w, status, code, err.Error())
 			return
 		}
+		failpoint.Hit(failpoint.AfterCallbackCommit)
 		s.metrics.request.Observe(time.Since(start).Seconds())
 		answer(w, http.StatusOK, resp)
 	})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"cmppgateway/gateway/cmpp"
+	"cmppgateway/gateway/internal/failpoint"
 	"cmppgateway/gateway/internal/session"
 )
 
@@ -150,6 +151,7 @@ func (f *flight) OnLate(p cmpp.PDU) { f.answered(p) }
 // repeat the one of the report.
 func (f *flight) answered(p cmpp.PDU) {
 	d := f.d
+	failpoint.Hit(failpoint.AfterDeliver)
 	if resp, ok := p.(*cmpp.DeliverResp); ok && resp.Result == 0 {
 		d.mu.Lock()
 		f.over = true

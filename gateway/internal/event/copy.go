@@ -14,6 +14,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"cmppgateway/gateway/internal/failpoint"
 )
 
 //go:embed copy.lua
@@ -252,6 +254,9 @@ func (q *Queue) copied(l *lane, batch []*item, id string) {
 		l.release(e)
 	}
 	q.mu.Unlock()
+	if l.name == "receipt" {
+		failpoint.Hit(failpoint.AfterReceiptCopy)
+	}
 	q.answer(acks)
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"cmppgateway/gateway/cmpp"
 	"cmppgateway/gateway/internal/config"
+	"cmppgateway/gateway/internal/failpoint"
 	"cmppgateway/gateway/internal/store"
 	"cmppgateway/gateway/internal/wake"
 )
@@ -295,6 +296,7 @@ func (b *batcher) accept(batch []*request) {
 	if len(batch) == 0 {
 		return
 	}
+	failpoint.Hit(failpoint.AfterInboxCommit)
 	b.wake.Publish(wake.Inbox)
 	now := time.Now()
 	for _, r := range batch {
