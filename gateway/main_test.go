@@ -103,9 +103,13 @@ func TestProgram(t *testing.T) {
 	t.Run("migrate", func(t *testing.T) { t.Parallel(); migrates(t, gw) })
 	t.Run("check", func(t *testing.T) { t.Parallel(); checks(t, gw) })
 	t.Run("seed and ledger", func(t *testing.T) { t.Parallel(); seeds(t, gw) })
+	t.Run("administration", func(t *testing.T) { t.Parallel(); administers(t, gw) })
+	t.Run("administration of a running gateway", func(t *testing.T) { t.Parallel(); administersLive(t, gw) })
 	t.Run("serve", func(t *testing.T) { t.Parallel(); serves(t, gw) })
 	t.Run("occupied port", func(t *testing.T) { t.Parallel(); occupiedPort(t, gw) })
 	t.Run("killed", func(t *testing.T) { t.Parallel(); killed(t, gw) })
+	t.Run("restored", func(t *testing.T) { t.Parallel(); restored(t, gw) })
+	t.Run("customer traps", func(t *testing.T) { t.Parallel(); customerTraps(t, gw) })
 }
 
 func wrongUsage(t *testing.T, gw binary) {

@@ -256,9 +256,17 @@ func TestDeadLinkIsReplaced(t *testing.T) {
 	b.cfg.LoginTimeout = time.Minute
 	b.set(t, "UPDATE application SET max_connections = 2 WHERE id = 17")
 	b.start(t)
-	live, dead := b.customerOf(t, "100007", "s", cmpp.V30), b.customerOf(t, "100007", "s", cmpp.V30)
+	login := func() *client {
+		c := b.customerOf(t, "100007", "s", cmpp.V30)
+		c.send(9, &cmpp.ActiveTest{}) // a link whose login is just being answered is not asked
+		if hd, _ := c.receive(); hd.Command != cmpp.CmdActiveTestResp {
+			t.Fatalf("%v instead of ACTIVE_TEST_RESP", hd)
+		}
+		return c
+	}
+	live, dead := login(), login()
 	live.live()
-	third := b.customerOf(t, "100007", "s", cmpp.V30) // waits for the probe
+	third := login() // waits for the probe
 	third.live()
 	if hd, _ := dead.receive(); hd.Command != cmpp.CmdActiveTest {
 		t.Errorf("%v to the silent link, want a link test", hd)
