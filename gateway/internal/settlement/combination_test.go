@@ -231,3 +231,82 @@ func TestLongMessageExpires(t *testing.T) {
 	}
 	b.books(t)
 }
+
+// Some suppliers report one part of a long message for all of them.
+func TestSegmentReports(t *testing.T) { //nolint:tparallel // the cases share a database
+	t.Parallel()
+	b := setup(t)
+	const all, first, last = 0, 1, 2
+	for name, c := range map[string]struct {
+		reports int
+		answers []uint32 // results of the parts, in order; the refused ones are refused for good
+		stats   string   // parts that are reported delivered, in order
+		late    bool     // the report comes before the other parts' answers
+		want    row
+	}{
+		"all":                                {all, []uint32{0, 0, 0}, "1", false, row{message.Submitted, message.Charged, delivered}},
+		"first":                              {first, []uint32{0, 0, 0}, "1", false, row{message.Delivered, message.Charged, delivered}},
+		"last":                               {last, []uint32{0, 0, 0}, "3", false, row{message.Delivered, message.Charged, delivered}},
+		"first, early":                       {first, []uint32{0, 0, 0}, "1", true, row{message.Delivered, message.Charged, delivered}},
+		"first, none":                        {first, []uint32{0, 0, 0}, "", false, row{message.Submitted, message.Charged, ""}},
+		"first, and the others after all":    {first, []uint32{0, 0, 0}, "321", false, row{message.Delivered, message.Charged, delivered}},
+		"first, another one refused":         {first, []uint32{0, 13, 0}, "1", false, row{message.Failed, message.Refunded, "REJECTD"}},
+		"first, itself refused":              {first, []uint32{13, 0, 0}, "", false, row{message.Failed, message.Refunded, "REJECTD"}},
+		"last, itself refused, others early": {last, []uint32{0, 0, 13}, "", false, row{message.Failed, message.Refunded, "REJECTD"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b.exec(t, `UPDATE channel SET segment_reports = $1 WHERE id = 1`, c.reports)
+			b.refresh(t)
+			m := b.send(t, spec{parts: 3})
+			report := func() {
+				for _, p := range c.stats {
+					b.report(t, 1, uint64(m.parts[p-'1']), m.phone, delivered)
+				}
+				b.settle(t)
+			}
+			for i, code := range c.answers {
+				r := b.result(m, event.Accepted, 0, uint64(m.parts[i]))
+				r.SubmitID, r.Part, r.Parts = m.parts[i], int16(i+1), 3
+				if code != 0 {
+					r.State, r.Result, r.SupplierMsgID = event.Rejected, code, 0
+				}
+				b.apply(t, r)
+				if i == 0 && c.late {
+					report()
+				}
+			}
+			if !c.late {
+				report()
+			}
+			if got := b.row(t, m); got != c.want {
+				t.Errorf("message is %s, want %s", got, c.want)
+			}
+			want := int64(0)
+			if c.want.State.Final() {
+				want = 1
+			}
+			if n := b.receipts(t, m); n != want {
+				t.Errorf("%d receipts for the customer, want %d", n, want)
+			}
+			report() // repeated
+			if got := b.row(t, m); got != c.want || b.receipts(t, m) != want {
+				t.Errorf("after repetitions %s", got)
+			}
+			b.books(t)
+		})
+	}
+	// The report of a part that needed none says that it failed.
+	b.exec(t, `UPDATE channel SET segment_reports = 1 WHERE id = 1`)
+	b.refresh(t)
+	m := b.send(t, spec{parts: 2})
+	for i, id := range m.parts {
+		r := b.result(m, event.Accepted, 0, uint64(id))
+		r.SubmitID, r.Part, r.Parts = id, int16(i+1), 2
+		b.apply(t, r)
+	}
+	b.report(t, 1, uint64(m.parts[1]), m.phone, "UNDELIV")
+	b.report(t, 1, uint64(m.parts[0]), m.phone, delivered)
+	b.settle(t)
+	b.want(t, m, message.Failed, message.Refunded, "UNDELIV")
+	b.books(t)
+}

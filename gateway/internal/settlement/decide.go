@@ -9,11 +9,13 @@ import (
 	"cmppgateway/gateway/internal/message"
 	"cmppgateway/gateway/internal/outbox"
 	"cmppgateway/gateway/internal/routing"
+	"cmppgateway/gateway/internal/settings"
 )
 
 // Stats that the gateway gives itself, at most 7 octets as in a supplier's report.
 const (
 	statRefused = "REJECTD" // every supplier tried refused it
+	statCovered = "COVERED" // a part whose supplier reports another one for the whole message
 )
 
 // Kinds of exceptions.
@@ -50,6 +52,27 @@ func (w *work) accept(ctx context.Context, m *msg, s *submit) {
 	}
 	w.releaseParts(ctx, m)
 	w.learn(m, s)
+	if m.parts > 1 && !w.reported(m, s) {
+		w.parts[s.id] = statCovered
+		w.endPart(ctx, m, message.Delivered, message.NoReason, statCovered, w.now)
+	}
+}
+
+// reported says that the supplier sends a report for this part of a long message; some send one for the first or the last
+// part only.
+func (w *work) reported(m *msg, s *submit) bool {
+	ch := w.snap.Channels[s.channel]
+	if ch == nil {
+		return true
+	}
+	switch ch.Particulars.SegmentReports {
+	case settings.ReportsFirst:
+		return s.part == 1
+	case settings.ReportsLast:
+		return s.part == m.parts
+	case settings.ReportsAll:
+	}
+	return true
 }
 
 // lose is a submit that may have reached the supplier: nothing is known until it is closed. src is the Src_Id used.
@@ -250,7 +273,12 @@ func (w *work) reportPart(ctx context.Context, m *msg, s *submit, r *receipt) {
 		known = now
 	}
 	switch {
-	case known == r.stat:
+	case known == statCovered && !m.state.Final():
+		// It says something about its part after all: the worst decides.
+		if m.stat == "" || m.stat == message.StatDelivered {
+			m.changed, m.stat = true, r.stat
+		}
+	case known == r.stat, known == statCovered && r.stat == message.StatDelivered:
 		w.Repeated++
 	case known != "" || m.state.Final():
 		w.contradict(m, s, r)
@@ -285,7 +313,7 @@ func (w *work) endPart(ctx context.Context, m *msg, state message.State, reason 
 	m.changed = true
 	m.fin++
 	if m.parts > 1 {
-		if m.stat == "" || m.stat == message.StatDelivered {
+		if stat != statCovered && (m.stat == "" || m.stat == message.StatDelivered) {
 			m.stat, m.reason = stat, reason
 		}
 		if m.fin < m.parts {
