@@ -122,26 +122,7 @@ func Split(text string, f Fmt, ref uint16, wide bool) ([][]byte, error) {
 	if len(octets) <= MaxOctets(f, false) {
 		return [][]byte{octets}, nil
 	}
-
-	head := Concat{Ref: ref, Wide: wide}
-	room := MaxOctets(f, true) - head.headerLen()
-	var payloads [][]byte
-	for len(octets) > 0 {
-		if len(payloads) == 255 {
-			return nil, ErrTooLong
-		}
-		n := cut(f, octets, room)
-		payloads = append(payloads, octets[:n])
-		octets = octets[n:]
-	}
-
-	segments := make([][]byte, len(payloads))
-	head.Total = uint8(len(payloads)) // at most 255, checked above
-	for i, p := range payloads {
-		head.Number++
-		segments[i] = append(head.Append(make([]byte, 0, head.headerLen()+len(p))), p...)
-	}
-	return segments, nil
+	return split(octets, f, Concat{Ref: ref, Wide: wide}, nil)
 }
 
 // cut returns how many of octets, which hold whole characters of f, go into a segment with the given room.

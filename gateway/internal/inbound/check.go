@@ -22,6 +22,10 @@ const (
 
 const maxRecipients = 99 // CMPP 3.0 §8.5.3.1: less than 100
 
+// holdMost is how far ahead At_Time may be. A message is valid for no longer than this from then on: what waits in the
+// queues beyond it would be looked for in facts that are detached already.
+const holdMost = 7 * 24 * time.Hour
+
 // refusal is a SUBMIT's fault: the result it is answered with and, for people, why.
 type refusal struct {
 	result uint32
@@ -41,6 +45,7 @@ func sinceV21(v cmpp.Version, result uint32) uint32 {
 // checked is what the check of a SUBMIT found out on the way.
 type checked struct {
 	validUntil time.Time // zero: the SUBMIT names none
+	atTime     time.Time // zero: at once
 	phone      uint64    // the first recipient, normalised
 }
 
@@ -59,21 +64,8 @@ func check(p *cmpp.Submit, v cmpp.Version, app *settings.Application, now time.T
 	case len(p.SrcID) < len(app.AccessNumber) || p.SrcID[:len(app.AccessNumber)] != app.AccessNumber:
 		return c, refusal{sinceV21(v, resultSrcID), "Src_Id is not under the access number"}
 	}
-	if p.ValidTime != "" {
-		at, ok := parseTime(p.ValidTime)
-		if !ok {
-			return c, refusal{resultStructure, "ValId_Time is no absolute time"}
-		}
-		c.validUntil = at
-	}
-	if p.AtTime != "" {
-		at, ok := parseTime(p.AtTime)
-		switch {
-		case !ok:
-			return c, refusal{resultStructure, "At_Time is no absolute time"}
-		case at.After(now):
-			return c, refusal{resultOther, "At_Time is in the future; scheduled sending is not offered"}
-		}
+	if r := c.times(p, now); !r.ok() {
+		return c, r
 	}
 	for i, d := range p.DestTerminalID {
 		phone, err := sms.NormalizeNumber(d)
@@ -85,4 +77,31 @@ func check(p *cmpp.Submit, v cmpp.Version, app *settings.Application, now time.T
 		}
 	}
 	return c, refusal{}
+}
+
+// times reads ValId_Time and At_Time.
+func (c *checked) times(p *cmpp.Submit, now time.Time) refusal {
+	begins := now
+	if p.AtTime != "" {
+		at, ok := parseTime(p.AtTime, now)
+		switch {
+		case !ok:
+			return refusal{resultStructure, "At_Time is neither an absolute nor a relative time (YYMMDDhhmmsstnnp)"}
+		case at.After(now.Add(holdMost)):
+			return refusal{resultStructure, "At_Time is more than 7 days ahead"}
+		case at.After(now):
+			c.atTime, begins = at, at
+		}
+	}
+	if p.ValidTime != "" {
+		at, ok := parseTime(p.ValidTime, now)
+		if !ok {
+			return refusal{resultStructure, "ValId_Time is neither an absolute nor a relative time (YYMMDDhhmmsstnnp)"}
+		}
+		if most := begins.Add(holdMost); at.After(most) {
+			at = most
+		}
+		c.validUntil = at
+	}
+	return refusal{}
 }

@@ -145,6 +145,7 @@ func (c *conn) digest(p *cmpp.Submit) uint64 {
 	word(p.ServiceID)
 	word(p.SrcID)
 	word(p.ValidTime)
+	word(p.AtTime)
 	for _, d := range p.DestTerminalID {
 		word(d)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"cmppgateway/gateway/internal/message"
 	"cmppgateway/gateway/internal/store"
 )
 
@@ -16,7 +17,7 @@ import (
 // reflection, an allocation for each value.
 type columns struct {
 	ids, msgIDs, sessions, seqs                  pgtype.FlatArray[int64]
-	validUntil                                   pgtype.FlatArray[pgtype.Timestamptz]
+	validUntil, atTimes                          pgtype.FlatArray[pgtype.Timestamptz]
 	enterprises, apps, weights                   pgtype.FlatArray[int32]
 	registered, fmts, udhis, pkTotals, pkNumbers pgtype.FlatArray[int16]
 	dests, srcs, services, contents              pgtype.FlatArray[[]byte]
@@ -32,6 +33,7 @@ func (c *columns) fill(batch []*request) {
 		c.sessions = append(c.sessions, r.conn.id)
 		c.seqs = append(c.seqs, int64(r.seq))
 		c.validUntil = append(c.validUntil, pgtype.Timestamptz{Time: r.validUntil, Valid: !r.validUntil.IsZero()})
+		c.atTimes = append(c.atTimes, pgtype.Timestamptz{Time: r.atTime, Valid: !r.atTime.IsZero()})
 		c.enterprises = append(c.enterprises, r.conn.enterprise)
 		c.apps = append(c.apps, r.conn.app)
 		c.weights = append(c.weights, int32(len(p.DestTerminalID)))
@@ -65,7 +67,7 @@ func (c *columns) bytes(words ...string) []byte {
 
 func (c *columns) reset(batch []*request) {
 	c.ids, c.msgIDs, c.sessions, c.seqs = c.ids[:0], c.msgIDs[:0], c.sessions[:0], c.seqs[:0]
-	c.validUntil = c.validUntil[:0]
+	c.validUntil, c.atTimes = c.validUntil[:0], c.atTimes[:0]
 	c.enterprises, c.apps, c.weights = c.enterprises[:0], c.apps[:0], c.weights[:0]
 	c.registered, c.fmts, c.udhis, c.pkTotals, c.pkNumbers = c.registered[:0], c.fmts[:0], c.udhis[:0], c.pkTotals[:0], c.pkNumbers[:0]
 	c.dests, c.srcs, c.services, c.contents = c.dests[:0], c.srcs[:0], c.services[:0], c.contents[:0]
@@ -88,7 +90,7 @@ func (b *batcher) insert(ctx context.Context, db querier, batch []*request) (mis
 	c := &b.columns
 	c.fill(batch)
 	rows, err := db.Query(ctx, store.InboundInsert, c.ids, c.msgIDs, c.sessions, c.seqs, c.validUntil, c.enterprises, c.apps, c.weights,
-		c.registered, c.fmts, c.udhis, c.pkTotals, c.pkNumbers, c.dests, c.srcs, c.services, c.contents, b.node.Number)
+		c.registered, c.fmts, c.udhis, c.pkTotals, c.pkNumbers, c.dests, c.srcs, c.services, c.contents, b.node.Number, c.atTimes)
 	if err != nil {
 		return nil, fmt.Errorf("insert into inbox: %w", err)
 	}
@@ -122,12 +124,12 @@ func ids(rows pgx.Rows) (list []int64, err error) {
 	return list, err
 }
 
-// processedAge is how much the clocks of this process and of PostgreSQL may differ.
+// processedAge is how much the clocks of the nodes may differ.
 const processedAge = 5 * time.Minute
 
 // repeat offers rows of which an earlier transaction may have stored any part, in one transaction. Inserting waits for that
-// transaction if it still runs. Rows that it had stored are still in the inbox, or the workflow has turned them into
-// messages meanwhile: what was inserted of those now must go again. foreign are rows whose ids belong to others.
+// transaction if it still runs. Rows that it had stored are still in the inbox, or the workflow has taken them out
+// meanwhile, for messages or to wait elsewhere: what was inserted of those now must go again. foreign are rows whose ids belong to others.
 func (b *batcher) repeat(ctx context.Context, batch []*request) (foreign []*request, err error) {
 	err = store.InTx(ctx, b.pool, func(tx pgx.Tx) error {
 		conflicting, err := b.insert(ctx, tx, batch)
@@ -195,17 +197,17 @@ func (b *batcher) notOurs(ctx context.Context, tx pgx.Tx, batch []*request) ([]*
 	return foreign, nil
 }
 
-// processed are the first Msg_Ids, ascending, of the rows that are messages already.
+// processed are the first Msg_Ids, ascending, of the rows that have left the inbox already.
 func (b *batcher) processed(ctx context.Context, tx pgx.Tx, batch []*request) ([]int64, error) {
-	phones, msgIDs := make([]int64, len(batch)), make([]int64, len(batch))
+	rowIDs, msgIDs, apps := make([]int64, len(batch)), make([]int64, len(batch)), make([]int32, len(batch))
 	since := batch[0].at
 	for i, r := range batch {
-		phones[i], msgIDs[i] = int64(r.phone), int64(r.resp.MsgID)
+		rowIDs[i], msgIDs[i], apps[i] = r.id, int64(r.resp.MsgID), r.conn.app
 		if r.at.Before(since) {
 			since = r.at
 		}
 	}
-	rows, err := tx.Query(ctx, store.InboundProcessed, phones, msgIDs, since.Add(-processedAge))
+	rows, err := tx.Query(ctx, store.InboundProcessed, rowIDs, msgIDs, apps, message.FirstID(since.Add(-processedAge)))
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,13 @@ func TestParseTime(t *testing.T) {
 		"261130123456732":   "",
 		"2611301234567032+": "",
 		"2611301234560032+": "",
-		"261130123456732R":  "",
+		"261130123456732R":  "2053-01-30T22:37:16Z", // 26 years, 11 months, 30 days, 12:34:56 from now on
+		"000000000000000R":  "2026-01-31T10:02:20Z",
+		"000100000000000R":  "2026-03-03T10:02:20Z", // 31 February
+		"000007000000000R":  "2026-02-07T10:02:20Z",
+		"000000996099000R":  "2026-02-04T14:03:59Z",
+		"00000000000000AR":  "",
+		"000000000000000r":  "",
 		"261130123456032+":  "2026-11-30T04:34:56Z",
 		"261130123456500+":  "2026-11-30T12:34:56.5Z",
 		"261130123456032-":  "2026-11-30T20:34:56Z",
@@ -36,7 +42,7 @@ func TestParseTime(t *testing.T) {
 		"26113012345603 +":  "",
 		"tomorrow":          "",
 	} {
-		at, ok := inbound.ParseTime(s)
+		at, ok := inbound.ParseTime(s, time.Date(2026, 1, 31, 18, 2, 20, 0, cmpp.Shanghai))
 		if ok != (want != "") || ok && at.Format(time.RFC3339Nano) != want {
 			t.Errorf("%q: %s, %t, want %q", s, at.Format(time.RFC3339Nano), ok, want)
 		}
@@ -82,7 +88,10 @@ func TestSubmitResults(t *testing.T) {
 		{"ValId_Time of 2015", func(p *cmpp.Submit) { p.ValidTime = "151105131555101+" }, 0, 0, 0},
 		{"ValId_Time nonsense", func(p *cmpp.Submit) { p.ValidTime = "tomorrow" }, 1, 1, 1},
 		{"At_Time passed", func(p *cmpp.Submit) { p.AtTime = stamp(time.Now().Add(-time.Minute)) }, 0, 0, 0},
-		{"At_Time in the future", func(p *cmpp.Submit) { p.AtTime = stamp(time.Now().Add(time.Hour)) }, 9, 9, 9},
+		{"At_Time in the future", func(p *cmpp.Submit) { p.AtTime = stamp(time.Now().Add(time.Hour)) }, 0, 0, 0},
+		{"At_Time in two days, relative", func(p *cmpp.Submit) { p.AtTime = "000002000000000R" }, 0, 0, 0},
+		{"At_Time in eight days", func(p *cmpp.Submit) { p.AtTime = "000008000000000R" }, 1, 1, 1},
+		{"ValId_Time relative", func(p *cmpp.Submit) { p.ValidTime = "000000010000000R" }, 0, 0, 0},
 		{"At_Time nonsense", func(p *cmpp.Submit) { p.AtTime = "0" }, 1, 1, 1},
 	} {
 		for v, want := range map[cmpp.Version]uint32{cmpp.V20: c.v20, cmpp.V21: c.v21, cmpp.V30: c.v30} {
@@ -101,8 +110,8 @@ func TestSubmitResults(t *testing.T) {
 			}
 		}
 	}
-	if !strings.Contains(b.log.String(), "At_Time is in the future") {
-		t.Error("the refused At_Time is not in the log")
+	if !strings.Contains(b.log.String(), "At_Time is more than 7 days ahead") {
+		t.Error("the cause of the refused At_Time is not in the log")
 	}
 }
 

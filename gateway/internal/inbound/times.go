@@ -2,11 +2,14 @@ package inbound
 
 import (
 	"time"
+
+	"cmppgateway/gateway/cmpp"
 )
 
-// parseTime reads an absolute time of SMPP 3.3, YYMMDDhhmmsstnnp: tenths of a second, then the distance from UTC in quarter
-// hours, + for zones ahead of it (China is 032+). ok is false when s is none.
-func parseTime(s string) (at time.Time, ok bool) {
+// parseTime reads a time of SMPP (3.3, and 3.4 for relative ones), YYMMDDhhmmsstnnp. Absolute: t is tenths of a second, nn
+// the distance from UTC in quarter hours, p is + for zones ahead of it (China is 032+). Relative, p is R: years, months,
+// days, hours, minutes and seconds from now on, by the calendar of China; tnn is not looked at. ok is false when s is none.
+func parseTime(s string, now time.Time) (at time.Time, ok bool) {
 	if len(s) != 16 {
 		return time.Time{}, false
 	}
@@ -16,6 +19,10 @@ func parseTime(s string) (at time.Time, ok bool) {
 		}
 	}
 	two := func(i int) int { return int(s[i]-'0')*10 + int(s[i+1]-'0') }
+	if s[15] == 'R' {
+		rest := time.Duration(two(6))*time.Hour + time.Duration(two(8))*time.Minute + time.Duration(two(10))*time.Second
+		return now.In(cmpp.Shanghai).AddDate(two(0), two(2), two(4)).Add(rest).UTC(), true
+	}
 	year, month, day := 2000+two(0), time.Month(two(2)), two(4)
 	hour, minute, second := two(6), two(8), two(10)
 	quarters := two(13)
@@ -26,7 +33,7 @@ func parseTime(s string) (at time.Time, ok bool) {
 	case '+':
 		quarters = -quarters
 	case '-':
-	default: // R, a relative time, came with SMPP 3.4
+	default:
 		return time.Time{}, false
 	}
 	at = time.Date(year, month, day, hour, minute, second, int(s[12]-'0')*1e8, time.UTC)

@@ -54,6 +54,9 @@ func (r Reason) Stat() string {
 	return reasons[r].stat
 }
 
+// StatCancelled is what the receipt of a message carries that its customer cancelled.
+const StatCancelled = "DELETED"
+
 // StatDelivered is the only Stat that means delivered.
 const StatDelivered = "DELIVRD"
 

@@ -53,6 +53,9 @@ func load(ctx context.Context, tx pgx.Tx) (*Snapshot, error) {
 		a.Routes = make(map[routing.Carrier]int32)
 		s.Applications[a.ID], s.BySPID[a.SPID] = a, a
 	}
+	if err := s.loadCutting(ctx, tx); err != nil {
+		return nil, err
+	}
 	if err := s.loadResends(ctx, tx); err != nil {
 		return nil, err
 	}

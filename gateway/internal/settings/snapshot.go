@@ -83,6 +83,8 @@ type Channel struct {
 	FeeCode            string
 	Name               string
 
+	Cutting // see loadCutting
+
 	Particulars Particulars `db:"-"` // see loadSupplier
 }
 

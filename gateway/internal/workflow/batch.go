@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"cmppgateway/gateway/internal/failpoint"
 	"cmppgateway/gateway/internal/ledger"
 	"cmppgateway/gateway/internal/message"
 	"cmppgateway/gateway/internal/outbox"
@@ -27,6 +28,16 @@ type row struct {
 	enterprise, app, weight                        int32
 	node, registered, fmt, udhi, pkTotal, pkNumber int16
 	dest, src, service, content                    []byte
+	seq                                            int64
+	atTime                                         *time.Time
+	ends                                           message.State // 0 = it is to be sent
+	joined                                         *joined       // nil = one SUBMIT
+
+	// of a segment that waits
+	set, key, repeats int64 // set 0 = it has just come
+	since, due        time.Time
+
+	messages []int64 // made of it, one for each recipient
 }
 
 // terms are an application's price, status and policy in this transaction.
@@ -46,11 +57,15 @@ type mode struct {
 	only   map[int64]bool // these rows, nil = all claimed
 	lock   bool           // hold the accounts while the batch is cut to what they can pay
 	refuse error          // refuse the (single) row with SYSTEM, for this error
+	due    *dueSet        // no rows of the inbox, but this set of segments
 }
 
 // batch is one transaction's work.
 type batch struct {
-	rows      []row
+	claimed   []row // they leave the inbox
+	rows      []row // of them, those that become messages now; and joined ones
+	waits     waits
+	segments  segments
 	from      map[int32]int64 // floor used, per enterprise
 	terms     map[int32]terms
 	funds     map[int32]int64
@@ -87,10 +102,10 @@ var errShort = errors.New("account too short for the batch")
 // process runs one batch of the enterprises and returns how many inbox rows it took.
 func (w *Workflow) process(ctx context.Context, enterprises []int32) (int, error) {
 	b, err := w.try(ctx, enterprises, mode{})
-	if err == nil || store.IsTransient(err) || len(b.rows) == 0 {
-		return len(b.rows), err
+	if err == nil || store.IsTransient(err) || len(b.claimed) == 0 {
+		return len(b.claimed), err
 	}
-	return w.isolate(ctx, enterprises, ids(b.rows), err)
+	return w.isolate(ctx, enterprises, ids(b.claimed), err)
 }
 
 // isolate halves a batch that fails for good until the failing row is alone, and refuses that one.
@@ -98,7 +113,7 @@ func (w *Workflow) isolate(ctx context.Context, enterprises []int32, rows []int6
 	if len(rows) == 1 {
 		w.Log.Error("inbox row refused: it fails alone", slog.Int64("inbox_id", rows[0]), slog.Any("error", cause))
 		b, err := w.try(ctx, enterprises, mode{only: map[int64]bool{rows[0]: true}, refuse: cause})
-		return len(b.rows), err
+		return len(b.claimed), err
 	}
 	total := 0
 	for _, half := range [][]int64{rows[:len(rows)/2], rows[len(rows)/2:]} {
@@ -107,9 +122,9 @@ func (w *Workflow) isolate(ctx context.Context, enterprises []int32, rows []int6
 			only[id] = true
 		}
 		b, err := w.try(ctx, enterprises, mode{only: only})
-		n := len(b.rows)
+		n := len(b.claimed)
 		if err != nil && !store.IsTransient(err) && n > 0 {
-			n, err = w.isolate(ctx, enterprises, ids(b.rows), err)
+			n, err = w.isolate(ctx, enterprises, ids(b.claimed), err)
 		}
 		if err != nil {
 			return total, err
@@ -147,7 +162,7 @@ func (w *Workflow) try(ctx context.Context, enterprises []int32, m mode) (*batch
 	if err != nil {
 		return b, fmt.Errorf("workflow: %w", err)
 	}
-	if len(b.rows) > 0 {
+	if len(b.claimed)+len(b.rows) > 0 {
 		w.metrics.apply.Observe(time.Since(start).Seconds())
 		w.committed(ctx, b)
 	}
@@ -155,16 +170,30 @@ func (w *Workflow) try(ctx context.Context, enterprises []int32, m mode) (*batch
 }
 
 func (w *Workflow) transact(ctx context.Context, tx pgx.Tx, enterprises []int32, m mode, b *batch) error {
-	if err := w.claim(ctx, tx, enterprises, m, b); err != nil || len(b.rows) == 0 {
+	if err := w.claim(ctx, tx, enterprises, m, b); err != nil || len(b.claimed) == 0 && m.due == nil {
+		return err
+	}
+	if m.due != nil {
+		if _, locked := b.from[m.due.enterprise]; !locked {
+			return nil // a worker is at it; the next sweep comes
+		}
+	}
+	if err := w.divide(ctx, tx, m, b); err != nil {
 		return err
 	}
 	if err := w.decide(ctx, tx, m, b); err != nil {
 		return err
 	}
 	var q pgx.Batch
-	q.Queue(store.WorkflowTake, ids(b.rows))
+	if len(b.claimed) > 0 {
+		q.Queue(store.WorkflowTake, b.claimedIDs())
+	}
+	if err := b.waits.queue(&q); err != nil {
+		return err
+	}
 	b.holds.queue(&q)
 	b.messages.queue(&q)
+	b.segments.queue(&q)
 	b.submits.queue(&q)
 	b.refusals.queue(&q)
 	for _, d := range b.deads {
@@ -188,11 +217,20 @@ func (w *Workflow) claim(ctx context.Context, tx pgx.Tx, enterprises []int32, m 
 		})
 		return err
 	})
-	q.Queue(store.WorkflowClaim, enterprises, floors, w.Config.BatchMax).Query(func(rows pgx.Rows) error {
+	most := w.Config.BatchMax
+	if m.due != nil {
+		most = 0
+	}
+	q.Queue(store.WorkflowClaim, enterprises, floors, most).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var r row
+			var segments []byte
 			if err := rows.Scan(&r.id, &r.msgID, &r.session, &r.acceptedAt, &r.validUntil, &r.enterprise, &r.app, &r.weight, &r.node, &r.registered, &r.fmt, &r.udhi,
-				&r.pkTotal, &r.pkNumber, &r.dest, &r.src, &r.service, &r.content); err != nil {
+				&r.pkTotal, &r.pkNumber, &r.dest, &r.src, &r.service, &r.content, &r.seq, &r.atTime, &r.ends, &segments); err != nil {
+				return err
+			}
+			var err error
+			if r.joined, err = readJoined(segments); err != nil {
 				return err
 			}
 			if locked[r.enterprise] && (m.only == nil || m.only[r.id]) {
@@ -239,7 +277,7 @@ func (w *Workflow) claim(ctx context.Context, tx pgx.Tx, enterprises []int32, m 
 			b.from[id] = floors[i]
 		}
 	}
-	b.rows = w.cut(b.rows)
+	b.claimed = w.cut(b.rows)
 	return nil
 }
 
@@ -275,7 +313,7 @@ func (w *Workflow) cut(rows []row) []row {
 func (w *Workflow) committed(ctx context.Context, b *batch) {
 	now := time.Now()
 	highest, count := map[int32]int64{}, map[int32]int{}
-	for _, r := range b.rows {
+	for _, r := range b.claimed {
 		highest[r.enterprise] = max(highest[r.enterprise], r.id)
 		count[r.enterprise]++
 		w.metrics.wait.WithLabelValues(label(r.enterprise)).Observe(now.Sub(r.acceptedAt).Seconds())
@@ -297,8 +335,10 @@ func (w *Workflow) committed(ctx context.Context, b *batch) {
 			w.Log.Warn("keyword alert", slog.Int("keyword_id", int(h.keyword)), slog.Int("enterprise_id", int(h.enterprise)), slog.Int("messages", n))
 		}
 	}
+	failpoint.Hit(failpoint.AfterWorkflowCommit)
 	for channel, commands := range b.commands {
 		w.Hints.Hint(ctx, channel, commands)
+		failpoint.Hit(failpoint.BetweenHints)
 	}
 	if len(b.refusals.id) > 0 {
 		w.Wake.Publish(wake.Deliveries)

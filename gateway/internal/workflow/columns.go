@@ -28,9 +28,11 @@ type messages struct {
 	stat, signature                                []string
 	template, keyword                              []int32
 	dest, src, service, content                    [][]byte
+	parts, segments, outFmt, recipients            []int16
+	ref                                            []int32
 }
 
-func (m *messages) add(id, msgID, freeze int64, r *row, t terms, v *verdict, bill message.Bill, validUntil time.Time, stat string) {
+func (m *messages) add(id, msgID, freeze int64, r *row, t terms, v *verdict, bill message.Bill, validUntil time.Time, stat string, recipients int16) {
 	m.id, m.msgID, m.freeze = append(m.id, id), append(m.msgID, msgID), append(m.freeze, freeze)
 	m.price, m.phone, m.session = append(m.price, t.price), append(m.phone, int64(v.Phone)), append(m.session, r.session)
 	m.acceptedAt, m.validUntil = append(m.acceptedAt, r.acceptedAt), append(m.validUntil, validUntil)
@@ -44,12 +46,21 @@ func (m *messages) add(id, msgID, freeze int64, r *row, t terms, v *verdict, bil
 	m.stat, m.dest, m.src = append(m.stat, stat), append(m.dest, v.dest), append(m.src, r.src)
 	m.service, m.content = append(m.service, r.service), append(m.content, r.content)
 	m.signature, m.template, m.keyword = append(m.signature, v.Signature), append(m.template, v.Template), append(m.keyword, v.Keyword)
+	segments := int16(0)
+	if r.joined != nil {
+		segments = r.joined.Total
+	}
+	m.parts, m.segments = append(m.parts, int16(max(len(v.parts), 1))), append(m.segments, segments)
+	m.outFmt, m.recipients, m.ref = append(m.outFmt, v.outFmt), append(m.recipients, recipients), append(m.ref, v.ref)
 }
 
 func (m *messages) queue(q *pgx.Batch) {
+	if len(m.id) == 0 {
+		return
+	}
 	q.Queue(store.WorkflowMessage, m.id, m.msgID, m.freeze, m.price, m.phone, m.session, m.acceptedAt, m.validUntil, m.enterprise, m.app, m.channel, m.units, m.priceVersion,
 		m.state, m.bill, m.chargeOn, m.refundOn, m.reason, m.carrier, m.lane, m.registered, m.fmt, m.udhi, m.pkTotal, m.pkNumber, m.node, m.stat, m.dest, m.src, m.service, m.content,
-		m.signature, m.template, m.keyword)
+		m.signature, m.template, m.keyword, m.parts, m.segments, m.outFmt, m.recipients, m.ref)
 }
 
 // submits are the columns of INSERT submit_outbox.
@@ -57,16 +68,18 @@ type submits struct {
 	id, message         []int64
 	channel, enterprise []int32
 	lane                []message.Lane
+	part, parts         []int16
 }
 
-func (s *submits) add(id, msg int64, channel, enterprise int32, lane message.Lane) {
+func (s *submits) add(id, msg int64, channel, enterprise int32, lane message.Lane, part, parts int16) {
 	s.id, s.message, s.channel = append(s.id, id), append(s.message, msg), append(s.channel, channel)
 	s.enterprise, s.lane = append(s.enterprise, enterprise), append(s.lane, lane)
+	s.part, s.parts = append(s.part, part), append(s.parts, parts)
 }
 
 func (s *submits) queue(q *pgx.Batch) {
 	if len(s.id) > 0 {
-		q.Queue(store.WorkflowSubmit, s.id, s.message, s.channel, s.enterprise, s.lane)
+		q.Queue(store.WorkflowSubmit, s.id, s.message, s.channel, s.enterprise, s.lane, s.part, s.parts)
 	}
 }
 
@@ -121,9 +134,10 @@ type refusals struct {
 	dest, src, service          [][]byte
 }
 
-func (d *refusals) add(id, msg, msgID int64, r *row, stat string, dest []byte) {
-	d.id, d.message, d.msgID, d.session = append(d.id, id), append(d.message, msg), append(d.msgID, msgID), append(d.session, r.session)
-	d.acceptedAt, d.app, d.node = append(d.acceptedAt, r.acceptedAt), append(d.app, r.app), append(d.node, r.node)
+// add is the receipt of one SUBMIT of a message.
+func (d *refusals) add(id, msg, msgID int64, r *row, p *piece, stat string, dest []byte) {
+	d.id, d.message, d.msgID, d.session = append(d.id, id), append(d.message, msg), append(d.msgID, msgID), append(d.session, p.Session)
+	d.acceptedAt, d.app, d.node = append(d.acceptedAt, p.At), append(d.app, r.app), append(d.node, p.Node)
 	d.stat, d.dest, d.src, d.service = append(d.stat, stat), append(d.dest, dest), append(d.src, r.src), append(d.service, r.service)
 }
 

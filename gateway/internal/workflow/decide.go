@@ -29,6 +29,12 @@ type verdict struct {
 	state   message.State
 	carrier routing.Carrier
 	channel int32
+
+	// of a joined message: the contents of its parts upstream
+	parts  [][]byte
+	udhi   bool
+	outFmt int16
+	ref    int32
 }
 
 // subject is one inbox row as policy sees it.
@@ -58,9 +64,9 @@ func (w *Workflow) decide(ctx context.Context, tx pgx.Tx, m mode, b *batch) erro
 	}
 	need := 0
 	for i := range list {
-		need += 3*len(list[i].verdicts) + 2
+		need += (3+partsMost(list[i].row)+len(list[i].row.pieces()))*len(list[i].verdicts) + 2
 	}
-	ids, err := newPool(ctx, w.IDs, need)
+	ids, err := newPool(ctx, w.IDs, need+b.idsOfRepeats())
 	if err != nil {
 		return err
 	}
@@ -74,6 +80,7 @@ func (w *Workflow) decide(ctx context.Context, tx pgx.Tx, m mode, b *batch) erro
 			b.add(ids, snap, s, k, frozen, w.Config)
 		}
 	}
+	b.repeat(ids)
 	for _, e := range frozen {
 		b.freezes = append(b.freezes, *e)
 	}
@@ -138,6 +145,16 @@ func (s *subject) read(snap *settings.Snapshot, now time.Time) {
 		s.verdicts[i].dest, s.verdicts[i].Units = recipients[i], 1
 	}
 	defer s.guard()
+	if r.ends != 0 { // what was said about it before counts: it is not sent, whatever it says
+		for i := range s.verdicts {
+			v := &s.verdicts[i]
+			v.Phone, _ = sms.NormalizeNumber(string(v.dest)) // checked at the entrance
+			if v.state = r.ends; r.ends == message.Expired {
+				v.Reason = message.ReasonExpired
+			}
+		}
+		return
+	}
 	s.message = policy.Message{
 		Enterprise: r.enterprise, App: r.app, EnterpriseActive: t.enterpriseActive, ApplicationActive: t.appActive, Lane: t.lane, ValidUntil: r.validUntil,
 		Content: policy.ReadContent(sms.Fmt(r.fmt), uint8(r.udhi), r.content, t.unitRule),
@@ -155,7 +172,7 @@ func (s *subject) read(snap *settings.Snapshot, now time.Time) {
 
 // ask notes what the database must be asked about the recipients.
 func (s *subject) ask(snap *settings.Snapshot, ask *wanted) {
-	if s.err != nil {
+	if s.err != nil || s.row.ends != 0 {
 		return
 	}
 	duplicates := snap.Policy.Modes(s.row.app).DuplicateSeconds > 0
@@ -176,7 +193,7 @@ func (s *subject) ask(snap *settings.Snapshot, ask *wanted) {
 
 // judge applies what is known of the numbers, and finds the routes.
 func (s *subject) judge(snap *settings.Snapshot, k *known, reviewMax int) {
-	if s.err != nil {
+	if s.err != nil || s.row.ends != 0 {
 		return
 	}
 	defer s.guard()
@@ -195,6 +212,9 @@ func (s *subject) judge(snap *settings.Snapshot, k *known, reviewMax int) {
 			var c routing.Candidate
 			c, v.Reason = snap.Route(s.row.app, v.carrier, v.Signature, v.Phone, nil)
 			v.channel = c.ChannelID
+		}
+		if v.Reason == message.NoReason && s.row.joined != nil {
+			v.cut(snap, s.row)
 		}
 		if v.Held() {
 			if held++; held > reviewMax {
@@ -234,7 +254,9 @@ func (b *batch) add(ids *idPool, snap *settings.Snapshot, s *subject, index int,
 		validUntil = *r.validUntil
 	}
 	bill, entry, stat := message.BillNone, int64(0), ""
-	b.refusedBy[v.Reason]++
+	if v.state != message.Cancelled {
+		b.refusedBy[v.Reason]++
+	}
 	if v.Action != 0 && v.Reason != message.ReasonSystem {
 		b.keywords[hit{v.Action, v.Keyword, r.enterprise}]++
 	}
@@ -252,19 +274,49 @@ func (b *batch) add(ids *idPool, snap *settings.Snapshot, s *subject, index int,
 	case v.state == message.Checked && v.Held():
 		b.holds.add(id, r, v.Keyword, earlier(b.now.Add(c.ReviewWait), validUntil))
 	case v.state == message.Checked:
-		submit := ids.next()
-		b.submits.add(submit, id, v.channel, r.enterprise, t.lane)
-		b.commands[v.channel] = append(b.commands[v.channel], outbox.Command{
-			SubmitID: submit, MessageID: id, ChannelID: v.channel, EnterpriseID: r.enterprise, AppID: r.app, Attempt: 1, Part: 1, Parts: 1, Lane: int16(t.lane),
-			Phone: int64(v.Phone), Fmt: r.fmt, UDHI: r.udhi, PkTotal: r.pkTotal, PkNumber: r.pkNumber, Src: r.src, Service: r.service, Content: r.content, ValidUntil: validUntil,
-		})
+		b.send(ids, id, r, t, v, validUntil)
+	case v.state == message.Cancelled:
+		stat = message.StatCancelled
 	default:
 		stat = snap.Stat(r.app, v.Reason)
-		if r.registered == 1 {
-			b.refusals.add(ids.next(), id, msgID, r, stat, v.dest)
+	}
+	if v.state.Final() {
+		for _, p := range r.pieces() {
+			if p.MsgID += int64(index); p.Registered == 1 {
+				b.refusals.add(ids.next(), id, p.MsgID, r, &p, stat, v.dest)
+			}
 		}
 	}
-	b.messages.add(id, msgID, entry, r, t, v, bill, validUntil, stat)
+	if j := r.joined; j != nil {
+		r.messages = append(r.messages, id)
+		b.waits.sets[j.set] = r
+		for _, p := range j.Pieces {
+			p.MsgID += int64(index)
+			b.segments.add(id, j.Key, r.app, p)
+		}
+	}
+	recipients := int16(1)
+	if index == 0 {
+		recipients = int16(len(s.verdicts))
+	}
+	b.messages.add(id, msgID, entry, r, t, v, bill, validUntil, stat, recipients)
+}
+
+// send queues the commands of a message: one, or one for each part.
+func (b *batch) send(ids *idPool, id int64, r *row, t terms, v *verdict, validUntil time.Time) {
+	c := outbox.Command{
+		MessageID: id, ChannelID: v.channel, EnterpriseID: r.enterprise, AppID: r.app, Attempt: 1, Part: 1, Parts: 1, Lane: int16(t.lane),
+		Phone: int64(v.Phone), Fmt: r.fmt, UDHI: r.udhi, PkTotal: r.pkTotal, PkNumber: r.pkNumber, Src: r.src, Service: r.service, Content: r.content, ValidUntil: validUntil,
+	}
+	parts := int16(max(len(v.parts), 1))
+	for part := int16(1); part <= parts; part++ {
+		c.SubmitID = ids.next()
+		if v.parts != nil {
+			c.SetPart(part, parts, v.outFmt, v.udhi, v.parts[part-1])
+		}
+		b.submits.add(c.SubmitID, id, v.channel, r.enterprise, t.lane, part, parts)
+		b.commands[v.channel] = append(b.commands[v.channel], c)
+	}
 }
 
 func earlier(a, b time.Time) time.Time {

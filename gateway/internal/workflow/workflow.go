@@ -85,6 +85,10 @@ func (w *Workflow) Run(ctx context.Context) error {
 			return nil
 		})
 	}
+	g.Go(func() error {
+		w.sweepLoop(ctx)
+		return nil
+	})
 	return g.Wait()
 }
 
