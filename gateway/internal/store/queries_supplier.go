@@ -10,4 +10,6 @@ var (
 	SettingsStop string
 	//go:embed queries/settings_health.sql
 	SettingsHealth string
+	//go:embed queries/supplier_breaker.sql
+	SupplierBreaker string
 )

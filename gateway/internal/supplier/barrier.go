@@ -167,7 +167,7 @@ func (b *barrier) dispatch(ctx context.Context, ids []int64, batch int64) ([]dis
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[dispatched])
 }
 
-// write sends the flights that passed, one run of octets per connection, and lets go of the others. Both lists are sorted
+// write sends the flights that passed, one run of octets per connection, as far as the rates allow, and lets go of the others. Both lists are sorted
 // by submitId.
 func write(in []*flight, moved []dispatched, batch int64) {
 	passed := in[:0:0]
@@ -186,13 +186,15 @@ func write(in []*flight, moved []dispatched, batch int64) {
 	for _, f := range passed {
 		f.pool.src.Settle(f.cmd)
 	}
-	slices.SortStableFunc(passed, func(x, y *flight) int { return cmp.Compare(x.sess.ID(), y.sess.ID()) })
+	slices.SortStableFunc(passed, func(x, y *flight) int {
+		return cmp.Or(cmp.Compare(x.pool.id, y.pool.id), cmp.Compare(x.sess.ID(), y.sess.ID()))
+	})
 	for len(passed) > 0 {
 		n := 1
-		for n < len(passed) && passed[n].sess == passed[0].sess {
+		for n < len(passed) && passed[n].pool == passed[0].pool {
 			n++
 		}
-		send(passed[:n])
+		passed[0].pool.depart(passed[:n])
 		passed = passed[n:]
 	}
 }

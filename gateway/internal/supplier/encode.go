@@ -7,11 +7,11 @@ import (
 	"cmppgateway/gateway/cmpp"
 	"cmppgateway/gateway/internal/outbox"
 	"cmppgateway/gateway/internal/settings"
+	"cmppgateway/gateway/sms"
 )
 
 const (
 	srcMax     = 21 // octets of Src_Id
-	feeUserSP  = 2  // Fee_UserType: the SP pays (CMPP 3.0 §8.5.3)
 	wantReport = 1  // Registered_Delivery: settlement needs the report of every submit (CMPP 3.0 §8.5.3)
 )
 
@@ -50,10 +50,15 @@ func fill(p *cmpp.Submit, dest []string, c *outbox.Command, s *settings.Snapshot
 	if msgSrc == "" {
 		msgSrc = a.SPID
 	}
+	content := c.Content
+	if ch.Particulars.SignatureBy == settings.SignedBySupplier {
+		first, last := c.Part <= 1 && c.PkNumber <= 1, c.Part >= c.Parts && c.PkNumber >= c.PkTotal
+		content = unsigned(sms.Fmt(c.Fmt), uint8(c.UDHI), content, first, last)
+	}
 	dest[0] = strconv.FormatInt(c.Phone, 10)
 	*p = cmpp.Submit{
 		PkTotal: uint8(max(c.PkTotal, 1)), PkNumber: uint8(max(c.PkNumber, 1)), RegisteredDelivery: wantReport,
-		ServiceID: service, FeeUserType: feeUserSP, TPUDHI: uint8(c.UDHI), MsgFmt: uint8(c.Fmt), MsgSrc: msgSrc,
-		FeeType: ch.FeeType, FeeCode: ch.FeeCode, SrcID: SrcID(s, ch, c.AppID, c.Src), DestTerminalID: dest, MsgContent: c.Content,
+		ServiceID: service, FeeUserType: uint8(ch.Particulars.FeeUserType), FeeTerminalID: ch.Particulars.FeeTerminal, TPUDHI: uint8(c.UDHI), MsgFmt: uint8(c.Fmt), MsgSrc: msgSrc,
+		FeeType: ch.FeeType, FeeCode: ch.FeeCode, SrcID: SrcID(s, ch, c.AppID, c.Src), DestTerminalID: dest, MsgContent: content,
 	}
 }

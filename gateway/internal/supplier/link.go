@@ -23,6 +23,11 @@ const (
 	permitRetry  = 50 * time.Millisecond // looks again for a connection the contract allows
 	drainCheck   = 20 * time.Millisecond // looks whether a draining connection has its answers
 	warmPart     = 4                     // a warming connection begins with this part of its window
+
+	// A process that starts finds its supplier busy with the connections of the one before. Until its first connection is
+	// up, and this long, it tries again soon, and refusals are no reason to rest.
+	freshFor   = 5 * time.Second
+	freshRetry = 200 * time.Millisecond
 )
 
 // link is one connection of a pool, through all its sessions. Fields from state on are guarded by pool.mu.
@@ -32,17 +37,18 @@ type link struct {
 	off    atomic.Bool
 	cancel context.CancelFunc // ends waiting and logging in
 
-	state     LinkState
-	sess      *session.Session
-	window    int // of sess: the contract's when it logged in
-	warmFrom  time.Time
-	warmFor   time.Duration
-	coolUntil time.Time
-	timeouts  int
-	failures  int
-	lastError string
-	pace      pace
-	trips     trips
+	state               LinkState
+	sess                *session.Session
+	window              int // of sess: the contract's when it logged in
+	warmFrom            time.Time
+	warmFor             time.Duration
+	coolUntil           time.Time
+	timeouts            int    // in a row
+	failures            int    // in a row
+	answers, unanswered uint64 // in all sessions
+	lastError           string
+	pace                pace
+	trips               trips
 }
 
 // retire lets the connection drain and close; it never comes back.
@@ -144,12 +150,20 @@ func (l *link) backOff(gone context.Context) bool {
 	p, c := l.pool, l.pool.m.o.Config
 	p.mu.Lock()
 	failures, cooldown := l.failures, seconds(p.ch.CooldownSeconds)
-	if failures >= coolAfter {
+	fresh := !p.ever && time.Since(p.m.started) < freshFor
+	if failures >= coolAfter && !fresh {
 		l.state = Cooling
+	}
+	if fresh {
+		l.failures = 0
 	}
 	p.mu.Unlock()
 	if failures == 0 {
 		return true
+	}
+	if fresh {
+		d := min(c.ReconnectMin, freshRetry)
+		return pause(gone, d/2+rand.N(d/2+1))
 	}
 	d := min(c.ReconnectMin<<min(failures-1, 20), c.ReconnectMax)
 	if failures >= coolAfter {
@@ -271,7 +285,8 @@ func (l *link) drain(s *session.Session, over <-chan error, end context.CancelFu
 		}
 	}
 	if n := s.InFlight(); n > 0 {
-		l.pool.m.o.Log.Warn("connection closed with submits unanswered", slog.Int("channel", int(l.pool.id)),
+		l.pool.m.metrics.drained.Add(float64(n))
+		l.pool.m.o.Log.Warn("connection closed with submits unanswered, they become unknown", slog.Int("channel", int(l.pool.id)),
 			slog.Int("connection", l.number), slog.Int("submits", n))
 	}
 	end()
@@ -281,7 +296,8 @@ func (l *link) drain(s *session.Session, over <-chan error, end context.CancelFu
 // status is for people. pool.mu is held.
 func (l *link) status() LinkStatus {
 	s := LinkStatus{
-		Number: l.number, State: l.state, Window: min(l.pool.ch.WindowSize, l.window), P95: l.trips.p95,
+		ID:     fmt.Sprintf("%d-%d-%d", l.pool.m.o.Node.Number, l.pool.id, l.number),
+		Number: l.number, State: l.state, Window: min(l.pool.ch.WindowSize, l.window), P95: l.trips.p95, Answers: l.answers, Unanswered: l.unanswered,
 		Failures: l.failures, LastError: l.lastError,
 	}
 	if l.pace.division > 1 {
@@ -338,7 +354,7 @@ func (l *link) OnLateResponse(_ *session.Session, _ cmpp.Header, p cmpp.PDU, tok
 	if !ok || !answer {
 		return
 	}
-	l.pool.m.metrics.late.Inc()
+	l.pool.m.metrics.lateAnswers.Inc()
 	l.pool.reportAnswer(f, r, false)
 }
 
@@ -362,7 +378,7 @@ func (l *link) OnRequest(s *session.Session, hd cmpp.Header, p cmpp.PDU) {
 		return
 	}
 	l.pool.mu.Lock()
-	account, channel := l.pool.acct.ID, l.pool.id
+	account, channel, ch := l.pool.acct.ID, l.pool.id, l.pool.ch
 	l.pool.mu.Unlock()
 	q, now := l.pool.m.o.Events, time.Now()
 	ack := func() { l.reply(s, hd.Sequence, &cmpp.DeliverResp{MsgID: d.MsgID}) }
@@ -373,7 +389,7 @@ func (l *link) OnRequest(s *session.Session, hd cmpp.Header, p cmpp.PDU) {
 		}, ack)
 		return
 	}
-	r, err := cmpp.ParseReport(d.MsgContent)
+	r, err := readReport(ch, d.MsgContent)
 	if err != nil {
 		q.DeadLetter(&event.DeadLetter{
 			AccountID: account, ChannelID: channel, Kind: "report", Reason: err.Error(), Raw: d.MsgContent, At: now,

@@ -3,9 +3,10 @@ package supplier
 import "github.com/prometheus/client_golang/prometheus"
 
 type metrics struct {
-	barrierSeconds, barrierRows, windowWait, respSeconds         prometheus.Histogram
-	barrierRetries, blocked, undispatched, resent, late, adopted prometheus.Counter
-	results, logins                                              *prometheus.CounterVec
+	barrierSeconds, barrierRows, windowWait, respSeconds prometheus.Histogram
+	barrierRetries, blocked, undispatched, resent        prometheus.Counter
+	lateAnswers, adopted, late, drained                  prometheus.Counter
+	results, logins, breaker                             *prometheus.CounterVec
 }
 
 func newMetrics(m *Manager, reg prometheus.Registerer) *metrics {
@@ -35,9 +36,12 @@ func newMetrics(m *Manager, reg prometheus.Registerer) *metrics {
 		blocked:        counter("cmppgw_supplier_barrier_blocked_total", "Commands whose row was not pending any more."),
 		undispatched:   counter("cmppgw_supplier_undispatched_total", "Rows made pending again because they were surely not written."),
 		resent:         counter("cmppgw_supplier_moved_total", "Submits moved to another connection because they were surely not written."),
-		late:           counter("cmppgw_supplier_late_answers_total", "Answers that came after their time-out."),
+		lateAnswers:    counter("cmppgw_supplier_late_answers_total", "Answers that came after their time-out."),
+		late:           counter("cmppgw_supplier_rate_held_total", "Submits that passed the barrier sooner than a rate allowed, and waited for it."),
+		drained:        counter("cmppgw_supplier_drain_unknown_total", "Submits without an answer when the drain time of their connection ended: they became unknown."),
 		adopted:        counter("cmppgw_supplier_orphans_total", "Dispatched rows without a living owner that became unknown."),
 		results:        vector("cmppgw_supplier_results_total", "Outcomes of submits.", "channel", "state"),
+		breaker:        vector("cmppgw_supplier_breaker_turns_total", "Changes of the breakers of channels, by the new state.", "channel", "state"),
 		logins:         vector("cmppgw_supplier_logins_total", "Attempts to log in.", "channel", "outcome"),
 	}
 	reg.MustRegister(x.barrierRows, collector{m})
@@ -48,6 +52,7 @@ var (
 	inFlightDesc = prometheus.NewDesc("cmppgw_supplier_inflight", "Submits waiting for their answer.", []string{"channel"}, nil)
 	linksDesc    = prometheus.NewDesc("cmppgw_supplier_connections", "Connections by state.", []string{"channel", "state"}, nil)
 	channelDesc  = prometheus.NewDesc("cmppgw_supplier_channel_state", "1 for the state the channel is in.", []string{"channel", "state"}, nil)
+	breakerDesc  = prometheus.NewDesc("cmppgw_supplier_breaker", "1 for the state of the channel's breaker.", []string{"channel", "state"}, nil)
 	backlogDesc  = prometheus.NewDesc("cmppgw_supplier_backlog", "Commands queued at this edge.", []string{"channel"}, nil)
 )
 
@@ -55,7 +60,7 @@ var (
 type collector struct{ m *Manager }
 
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{inFlightDesc, linksDesc, channelDesc, backlogDesc} {
+	for _, d := range []*prometheus.Desc{inFlightDesc, linksDesc, channelDesc, breakerDesc, backlogDesc} {
 		ch <- d
 	}
 }
@@ -67,6 +72,9 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	for _, s := range c.m.Status() {
 		id := label(s.Channel)
 		gauge(channelDesc, 1, id, s.State.String())
+		if s.Breaker != "" {
+			gauge(breakerDesc, 1, id, s.Breaker)
+		}
 		gauge(inFlightDesc, s.InFlight, id)
 		gauge(backlogDesc, s.Backlog, id)
 		for state := Closed; state <= Draining; state++ {

@@ -2,66 +2,10 @@ package supplier
 
 import (
 	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 )
-
-// limit is a paced rate shared by callers: tokens come evenly, with at most a hundredth of a second's worth saved up.
-type limit struct {
-	mu  sync.Mutex
-	tps int // 0 = none
-	l   *rate.Limiter
-}
-
-const burstPart = 100 // a burst is at most this part of a second's tokens
-
-func (p *limit) set(tps int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.tps == tps {
-		return
-	}
-	p.tps = tps
-	if tps == 0 {
-		p.l = nil
-		return
-	}
-	if p.l == nil {
-		p.l = rate.NewLimiter(rate.Limit(tps), max(1, tps/burstPart))
-		return
-	}
-	p.l.SetLimit(rate.Limit(tps))
-	p.l.SetBurst(max(1, tps/burstPart))
-}
-
-// take gives up to n tokens, or says how long to wait for the next one.
-func (p *limit) take(n int, now time.Time) (got int, wait time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.l == nil {
-		return n, 0
-	}
-	return takeFrom(p.l, n, now)
-}
-
-func takeFrom(l *rate.Limiter, n int, now time.Time) (got int, wait time.Duration) {
-	tokens := l.TokensAt(now)
-	if got = min(n, int(tokens)); got >= 1 && l.AllowN(now, got) {
-		return got, 0
-	}
-	return 0, max(time.Millisecond, time.Duration((1-tokens)/float64(l.Limit())*float64(time.Second)))
-}
-
-// back returns tokens that found no use.
-func (p *limit) back(n int, now time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.l != nil && n > 0 {
-		p.l.AllowN(now, -n)
-	}
-}
 
 const (
 	slowFor   = 5 * time.Second // a result 8 halves the pace for so long; then it doubles in steps of the same length

@@ -9,47 +9,6 @@ import (
 	"cmppgateway/gateway/internal/settings"
 )
 
-func TestLimitIsPaced(t *testing.T) {
-	t.Parallel()
-	var l limit
-	now := time.Unix(1000, 0)
-	if got, _ := l.take(500, now); got != 500 {
-		t.Fatalf("no rate: %d of 500", got)
-	}
-	l.set(200)
-	total := 0
-	for range 1000 { // one second in steps of a millisecond
-		now = now.Add(time.Millisecond)
-		got, wait := l.take(50, now)
-		if got > 2 {
-			t.Fatalf("%d tokens at once", got)
-		}
-		if got == 0 && wait <= 0 {
-			t.Fatal("no token and no time for the next one")
-		}
-		total += got
-	}
-	if total < 198 || total > 203 {
-		t.Errorf("%d in one second at 200/s", total)
-	}
-	l.set(0)
-	if got, _ := l.take(500, now); got != 500 {
-		t.Fatalf("rate taken off: %d of 500", got)
-	}
-}
-
-func TestUnusedTokensComeBack(t *testing.T) {
-	t.Parallel()
-	var l limit
-	l.set(1000) // bursts of ten
-	now := time.Unix(1000, 0)
-	got, _ := l.take(10, now)
-	l.back(got, now)
-	if again, _ := l.take(10, now); again != got || got != 10 {
-		t.Errorf("%d tokens, then %d after they were given back", got, again)
-	}
-}
-
 func TestResult8HalvesThePaceAndItRecoversInSteps(t *testing.T) {
 	t.Parallel()
 	var p pace

@@ -38,8 +38,10 @@ type pool struct {
 	m       *Manager
 	id      int32
 	src     *outbox.Source
+	owner   int32  // the account
 	rate    limit  // the channel's
 	account *limit // shared by the channels of the account
+	late    late
 	wake    chan struct{}
 	gate    chan struct{} // one login at a time
 	wg      sync.WaitGroup
@@ -57,6 +59,8 @@ type pool struct {
 	drain   time.Duration
 	since   time.Time // without a usable connection since; zero while there is one
 	full    time.Time // commands wait for a slot since; zero when none does
+	ever    bool      // there was a usable connection
+	breaker breaker
 
 	cmds []*outbox.Command // of the dispatcher alone
 }
@@ -68,6 +72,7 @@ func (p *pool) run(ctx context.Context) {
 	defer end()
 	var feeders, dispatcher sync.WaitGroup
 	feeders.Go(func() { _ = p.src.Run(feed) }) // it ends with its context, without an error
+	feeders.Go(func() { p.follow(feed) })      // a connection drains only when what holds its slots was written
 	dispatcher.Go(func() { p.dispatch(ctx) })
 	<-ctx.Done()
 	dispatcher.Wait()
@@ -123,6 +128,11 @@ func (p *pool) apply(ctx context.Context, snap *settings.Snapshot, ch *settings.
 	p.refresh()
 }
 
+// stopped says that an operator has stopped the channel, or everything: its connections stay. mu is held.
+func (p *pool) stopped() bool {
+	return p.snap.Stops.Platform != settings.NoStop || p.snap.Stops.Channels[p.id] != settings.NoStop
+}
+
 // refresh tells the source the windows of the usable connections, and the dispatcher that something changed.
 func (p *pool) refresh() {
 	p.mu.Lock()
@@ -137,9 +147,12 @@ func (p *pool) refresh() {
 	turned := p.since.IsZero() != (window > 0)
 	switch {
 	case window > 0:
-		p.since = time.Time{}
+		p.since, p.ever = time.Time{}, true
 	case p.since.IsZero():
 		p.since = time.Now()
+	}
+	if p.stopped() {
+		window = 0
 	}
 	p.mu.Unlock()
 	p.src.Window(window)
@@ -213,8 +226,10 @@ func (p *pool) step(ctx context.Context) time.Duration {
 			p.cmds = p.cmds[:0]
 		}
 		flights := p.assign(p.cmds, now)
-		p.rate.back(granted-len(flights), now)
-		p.account.back(granted-len(flights), now)
+		if idle := granted - len(flights); idle > 0 {
+			p.rate.back(idle, now)
+			p.account.back(idle, now)
+		}
 		if unused := reserved - len(flights); unused > 0 {
 			p.m.o.Events.Release(unused)
 		}
@@ -238,7 +253,9 @@ func (p *pool) tokens(n int, now time.Time) (granted int, wait time.Duration) {
 		return 0, wait
 	}
 	both, wait := p.account.take(granted, now)
-	p.rate.back(granted-both, now)
+	if granted > both {
+		p.rate.back(granted-both, now)
+	}
 	return both, wait
 }
 
@@ -349,6 +366,9 @@ func (a *lot) before(b *lot) bool {
 // blocked lets go of a flight whose row is not pending any more: withdrawn, or dispatched by another edge.
 func (p *pool) blocked(f *flight) {
 	p.m.metrics.blocked.Inc()
+	now := time.Now()
+	p.rate.back(1, now)
+	p.account.back(1, now)
 	p.src.Settle(f.cmd)
 	f.sess.Release(1)
 	p.m.o.Events.Release(1)
@@ -416,14 +436,21 @@ func (p *pool) report(f *flight, state string, result uint32, id cmpp.MsgID, res
 	p.m.o.Events.Result(&r, reserved)
 }
 
-// answered notes an answer and its round trip; result 8 slows the connection.
+// answered notes an answer and its round trip; result 8 slows the connection, and refusals open the channel's breaker.
 func (p *pool) answered(l *link, rtt time.Duration, result uint32) {
+	now := time.Now()
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	l.trips.add(rtt)
 	l.timeouts = 0
+	l.answers++
 	if result == flowControl {
-		l.pace.refused(time.Now())
+		l.pace.refused(now)
+	}
+	turned := p.breaker.answer(result != 0, now)
+	b := p.breaker
+	p.mu.Unlock()
+	if turned {
+		p.turned(b.state, b.reason)
 	}
 }
 
@@ -431,6 +458,7 @@ func (p *pool) answered(l *link, rtt time.Duration, result uint32) {
 func (p *pool) timedOut(l *link) {
 	p.mu.Lock()
 	l.timeouts++
+	l.unanswered++
 	cool := l.timeouts >= coolAfter && (l.state == Active || l.state == Warming)
 	if cool {
 		l.timeouts = 0
@@ -461,8 +489,15 @@ func (p *pool) status() Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := Status{Channel: p.id, Name: p.ch.Name, State: Open, Backlog: backlog, Connections: make([]LinkStatus, 0, len(p.links))}
-	if p.closing {
+	switch {
+	case p.closing:
 		s.State = Closing
+	case p.stopped():
+		s.State, s.Detail = Stopped, "stopped by an operator"
+	}
+	s.Breaker = p.breaker.state.String()
+	if p.breaker.state != settings.BreakerClosed {
+		s.Detail = p.breaker.reason
 	}
 	for _, l := range p.links {
 		ls := l.status()

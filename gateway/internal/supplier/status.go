@@ -40,9 +40,10 @@ const (
 	Refused
 	Open
 	Closing
+	Stopped
 )
 
-var channelStates = [...]string{"waiting", "refused", "open", "closing"}
+var channelStates = [...]string{"waiting", "refused", "open", "closing", "stopped"}
 
 func (s ChannelState) String() string {
 	if int(s) >= len(channelStates) {
@@ -59,7 +60,8 @@ type Status struct {
 	Channel     int32        `json:"channel"`
 	Name        string       `json:"name"`
 	State       ChannelState `json:"state"`
-	Detail      string       `json:"detail,omitempty"` // why it is refused, or who holds it
+	Detail      string       `json:"detail,omitempty"`  // why it is refused or out of the candidates, or who holds it
+	Breaker     string       `json:"breaker,omitempty"` // closed, open or half-open
 	Fence       int64        `json:"fence,omitempty"`
 	InFlight    int          `json:"inFlight"`
 	Backlog     int          `json:"backlog"`
@@ -68,15 +70,18 @@ type Status struct {
 
 // LinkStatus is one connection.
 type LinkStatus struct {
-	Number    int           `json:"number"`
-	State     LinkState     `json:"state"`
-	Session   uint64        `json:"session,omitempty"`
-	Window    int           `json:"window"`
-	InFlight  int           `json:"inFlight"`
-	P95       time.Duration `json:"p95"`
-	Slowed    int           `json:"slowed,omitempty"` // division of its pace after result 8
-	Failures  int           `json:"failures,omitempty"`
-	LastError string        `json:"lastError,omitempty"`
+	ID         string        `json:"id"` // node, channel and number
+	Number     int           `json:"number"`
+	State      LinkState     `json:"state"`
+	Session    uint64        `json:"session,omitempty"`
+	Window     int           `json:"window"`
+	InFlight   int           `json:"inFlight"`
+	P95        time.Duration `json:"p95"`
+	Answers    uint64        `json:"answers"`
+	Unanswered uint64        `json:"unanswered"`       // timed out
+	Slowed     int           `json:"slowed,omitempty"` // division of its pace after result 8
+	Failures   int           `json:"failures,omitempty"`
+	LastError  string        `json:"lastError,omitempty"`
 }
 
 func label(channel int32) string { return strconv.Itoa(int(channel)) }

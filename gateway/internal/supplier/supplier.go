@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,12 +22,6 @@ import (
 	"cmppgateway/gateway/internal/outbox"
 	"cmppgateway/gateway/internal/settings"
 	"cmppgateway/gateway/internal/store"
-)
-
-// Limits of a channel (capacity-plan §3.2).
-const (
-	maxConnections = 8
-	maxWindow      = 64
 )
 
 // Settings gives the current settings; Changed is closed when there are newer ones.
@@ -63,7 +58,9 @@ type Manager struct {
 	barrier *barrier
 
 	stopping atomic.Bool
+	started  time.Time
 	news     chan struct{} // a pool has closed, or its channel went up or down
+	breakers chan struct{} // a breaker has turned
 
 	// of Run alone
 	accounts map[int32]*limit
@@ -79,7 +76,7 @@ type Manager struct {
 // New opens nothing before Run.
 func New(o Options) *Manager {
 	m := &Manager{
-		o: o, news: make(chan struct{}, 1), accounts: make(map[int32]*limit), nudges: make(map[int32]<-chan struct{}),
+		o: o, started: time.Now(), news: make(chan struct{}, 1), breakers: make(chan struct{}, 1), accounts: make(map[int32]*limit), nudges: make(map[int32]<-chan struct{}),
 		pools: make(map[int32]*pool), idle: make(map[int32]Status), fence: make(map[int32]int64),
 	}
 	m.metrics = newMetrics(m, o.Registry)
@@ -149,6 +146,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { m.barrier.run(work) })
 	wg.Go(func() { m.adopt(ctx) })
+	wg.Go(func() { m.publish(ctx) })
 	m.follow(ctx)
 
 	m.stopping.Store(true)
@@ -247,10 +245,12 @@ func (m *Manager) reconcile(ctx context.Context, snap *settings.Snapshot) {
 		fence, ok := held[id]
 		p := m.pools[id]
 		switch {
+		case p != nil && p.owner != acct.ID: // its rates are the other account's: it closes, and opens anew
+			p.stop()
 		case ok:
 			m.fence[id] = fence
 			if p == nil {
-				p = m.start(ctx, id, acct.ID)
+				p = m.start(ctx, id, acct.ID, snap)
 			}
 			p.apply(ctx, snap, ch, acct)
 		case held == nil: // no answer: what is open stays, for without PostgreSQL nobody else can take a lease either
@@ -297,7 +297,7 @@ func isDone(p *pool) bool {
 }
 
 // start makes the pool of a channel whose lease is held. mu is held.
-func (m *Manager) start(ctx context.Context, id, account int32) *pool {
+func (m *Manager) start(ctx context.Context, id, account int32, snap *settings.Snapshot) *pool {
 	if m.accounts[account] == nil {
 		m.accounts[account] = new(limit)
 	}
@@ -305,11 +305,16 @@ func (m *Manager) start(ctx context.Context, id, account int32) *pool {
 		m.nudges[id] = m.o.Wake.Subscribe(outbox.Topic(id))
 	}
 	p := &pool{
-		m: m, id: id, account: m.accounts[account], wake: make(chan struct{}, 1), gate: make(chan struct{}, 1), done: make(chan struct{}),
+		m: m, id: id, owner: account, account: m.accounts[account], snap: snap, late: late{wake: make(chan struct{}, 1)}, wake: make(chan struct{}, 1), gate: make(chan struct{}, 1), done: make(chan struct{}),
 		since: time.Now(),
 	}
+	p.breaker.restore(snap.Health.Breakers[id])
 	p.src = outbox.NewSource(outbox.SourceOptions{
 		Config: m.o.Outbox, Channel: id, Pool: m.o.Pool, Redis: m.o.Redis, Wake: m.nudges[id], Notify: p.kick, Metrics: m.sources, Log: m.o.Log,
+		Leave: func(c *outbox.Command) bool {
+			return m.o.Settings.Current().Of(c.EnterpriseID, c.AppID) != settings.NoStop
+		},
+		Held: func() []int32 { return m.o.Settings.Current().Held() },
 	})
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	p.stop = stop
@@ -321,69 +326,37 @@ func (m *Manager) start(ctx context.Context, id, account int32) *pool {
 	return p
 }
 
-// plan says which enabled channels may be opened, and why the others may not (capacity-plan §3.2). The connections of an
-// account are given to its channels by id.
+// plan says which enabled channels may be opened, and why the others may not: the third of the three layers of
+// capacity-plan §3.2, behind the admin API and the control entry.
 func (m *Manager) plan(snap *settings.Snapshot) (wanted map[int32]*settings.SupplierAccount, refused map[int32]string) {
 	wanted, refused = make(map[int32]*settings.SupplierAccount), make(map[int32]string)
-	connections := make(map[int32]int)
-	for _, id := range slices.Sorted(maps.Keys(snap.Channels)) {
-		ch := snap.Channels[id]
+	for id, ch := range snap.Channels {
 		if !ch.Enabled {
 			continue
 		}
-		acct := snap.Accounts[ch.AccountID]
-		if reason := m.fault(ch, acct); reason != "" {
-			refused[id] = reason
+		faults := snap.Refused[id]
+		if len(faults) == 0 {
+			faults = m.unreachable(snap.Accounts[ch.AccountID])
+		}
+		if len(faults) > 0 {
+			refused[id] = strings.Join(faults, "; ")
 			continue
 		}
-		if n := connections[acct.ID] + ch.DesiredConnections; n > acct.MaxConnections {
-			refused[id] = fmt.Sprintf("desired_connections %d: account %d would have %d connections, its contract allows %d",
-				ch.DesiredConnections, acct.ID, n, acct.MaxConnections)
-			continue
-		}
-		connections[acct.ID] += ch.DesiredConnections
-		wanted[id] = acct
+		wanted[id] = snap.Accounts[ch.AccountID]
 	}
 	return wanted, refused
 }
 
-// fault is the first setting that keeps the channel closed; empty when there is none.
-func (m *Manager) fault(ch *settings.Channel, acct *settings.SupplierAccount) string {
-	if acct == nil {
-		return fmt.Sprintf("account_id %d: no such supplier account", ch.AccountID)
-	}
-	for _, r := range []struct {
-		name      string
-		value     int
-		low, high int
-		why       string
-	}{
-		{"desired_connections", ch.DesiredConnections, 1, maxConnections, ""},
-		{"window_size", ch.WindowSize, 1, maxWindow, ""},
-		{"window_size", ch.WindowSize, 1, acct.MaxWindow, " by contract"},
-		{"max_connections of the account", acct.MaxConnections, 1, maxConnections, ""},
-		{"max_window of the account", acct.MaxWindow, 1, maxWindow, ""},
-		{"rate_limit", ch.RateLimit, 0, 1_000_000, ""},
-		{"warmup_seconds", ch.WarmupSeconds, 0, 3600, ""},
-		{"drain_seconds", ch.DrainSeconds, 0, 3600, ""},
-		{"response_seconds", ch.ResponseSeconds, 1, 3600, ""},
-		{"cooldown_seconds", ch.CooldownSeconds, 0, 3600, ""},
-	} {
-		if r.value < r.low || r.value > r.high {
-			return fmt.Sprintf("%s %d: must be %d..%d%s", r.name, r.value, r.low, r.high, r.why)
-		}
-	}
-	if acct.MaxTPS > 0 && ch.RateLimit > acct.MaxTPS {
-		return fmt.Sprintf("rate_limit %d: the account's contract allows %d", ch.RateLimit, acct.MaxTPS)
-	}
+// unreachable says why this process may not connect to the account's address.
+func (m *Manager) unreachable(acct *settings.SupplierAccount) []string {
 	host, _, err := net.SplitHostPort(acct.Addr)
 	if err != nil {
-		return fmt.Sprintf("addr %q: %v", acct.Addr, err)
+		return []string{fmt.Sprintf("addr %q: %v", acct.Addr, err)}
 	}
 	if ip := net.ParseIP(host); !m.o.Config.AllowRemote && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Sprintf("addr %q: not on this machine, and remote suppliers are not allowed", acct.Addr)
+		return []string{fmt.Sprintf("addr %q: not on this machine, and remote suppliers are not allowed", acct.Addr)}
 	}
-	return ""
+	return nil
 }
 
 // lease takes or renews the leases of channels; owners names who holds those not got.
