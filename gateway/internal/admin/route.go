@@ -104,7 +104,7 @@ func actionRoutes() []route {
 			method: "DELETE", path: prefix + "prices/{application}/{version}", roles: money, summary: "Take back a price whose time has not come", status: 204, write: dropPrice,
 		},
 		{
-			method: "POST", path: prefix + "applications/{id}/secret", roles: manage.Admin, summary: "Give an application another secret; it is shown once", in: manage.SecretFields,
+			method: "POST", path: prefix + "applications/{id}/secret", roles: manage.Admin, summary: "Give an application another secret, shown once; its sessions end", in: manage.SecretFields,
 			outputs: []manage.Field{*name("applications").Field("id"), *name("applications").Field("secret")}, status: 201, write: rotate,
 		},
 		{

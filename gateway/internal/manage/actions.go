@@ -15,8 +15,8 @@ import (
 // SecretFields is what the rotation of a secret takes.
 var SecretFields = []Field{{Name: "secret", Type: text{1, secretMax, ascii}, Secret: true, Doc: "made up when left out"}}
 
-// RotateSecret gives an application another secret and returns it, for the last time. Sessions go on; the next login needs
-// the new one.
+// RotateSecret gives an application another secret and returns it, for the last time. Its sessions end within a second, and
+// log in again with the new one.
 func (c *Change) RotateSecret(ctx context.Context, application int32, given Doc) (string, error) {
 	if err := c.lock(ctx); err != nil {
 		return "", err

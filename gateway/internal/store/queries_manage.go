@@ -54,4 +54,6 @@ var (
 	ManageTokenUsed string
 	//go:embed queries/manage_update.sql
 	ManageUpdate string
+	//go:embed queries/manage_waiting.sql
+	ManageWaiting string
 )
