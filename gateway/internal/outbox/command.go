@@ -6,6 +6,7 @@ import (
 
 	"cmppgateway/gateway/internal/config"
 	"cmppgateway/gateway/internal/message"
+	"cmppgateway/gateway/sms"
 )
 
 // Command is one pending row of submit_outbox with what its message needs upstream. It does not change after its COMMIT.
@@ -63,6 +64,22 @@ func (c *Command) SetPart(part, parts, format int16, udhi bool, content []byte) 
 	if c.Fmt, c.UDHI, c.Content = format, 0, content; udhi {
 		c.UDHI = 1
 	}
+}
+
+// Cut makes the command of a message with segments, whose Content, Fmt and UDHI are the whole message's, the one of its part.
+// The same message gives the same parts each time; one that cannot be cut (it was, when its commands were made) is never
+// sent and waits for its end.
+func (c *Command) Cut(segments, outFmt int16, ref int32) {
+	if segments == 0 {
+		return
+	}
+	l := sms.Long{Fmt: sms.Fmt(c.Fmt), Header: c.UDHI != 0, Content: c.Content, OutFmt: sms.Fmt(outFmt), Ref: uint32(ref)}
+	parts, udhi, err := l.Parts()
+	if err != nil || len(parts) != int(c.Parts) || c.Part < 1 || c.Part > c.Parts {
+		c.ValidUntil = time.Unix(0, 0)
+		return
+	}
+	c.SetPart(c.Part, c.Parts, outFmt, udhi, parts[c.Part-1])
 }
 
 // Topic is the nudge of a channel's hints.

@@ -473,10 +473,13 @@ func (s *Source) pulled(i int, cmds []*Command, more bool) (arrived bool) {
 func scan(row pgx.CollectableRow) (*Command, error) {
 	c := new(Command)
 	var until *time.Time
+	var segments, outFmt int16
+	var ref int32
 	err := row.Scan(&c.SubmitID, &c.MessageID, &c.RetryOf, &c.ChannelID, &c.EnterpriseID, &c.AppID, &c.Attempt, &c.Part, &c.Parts, &c.Lane,
-		&c.Phone, &c.Fmt, &c.UDHI, &c.PkTotal, &c.PkNumber, &c.Src, &c.Service, &c.Content, &until)
+		&c.Phone, &c.Fmt, &c.UDHI, &c.PkTotal, &c.PkNumber, &c.Src, &c.Service, &c.Content, &until, &segments, &outFmt, &ref)
 	if until != nil {
 		c.ValidUntil = *until
 	}
+	c.Cut(segments, outFmt, ref)
 	return c, err
 }

@@ -43,9 +43,9 @@ type deliveries struct {
 	dest, src, service          [][]byte
 }
 
-func (d *deliveries) add(id int64, h *held, stat string, now time.Time) {
-	d.id, d.message, d.msgID, d.session = append(d.id, id), append(d.message, h.id), append(d.msgID, h.msgID), append(d.session, h.session)
-	d.acceptedAt, d.doneAt, d.app, d.node = append(d.acceptedAt, h.acceptedAt), append(d.doneAt, now), append(d.app, h.app), append(d.node, h.node)
+func (d *deliveries) add(id int64, h *held, p *store.Segment, stat string, now time.Time) {
+	d.id, d.message, d.msgID, d.session = append(d.id, id), append(d.message, h.id), append(d.msgID, p.MsgID), append(d.session, p.Session)
+	d.acceptedAt, d.doneAt, d.app, d.node = append(d.acceptedAt, p.AcceptedAt), append(d.doneAt, now), append(d.app, h.app), append(d.node, p.Node)
 	d.stat, d.dest, d.src, d.service = append(d.stat, stat), append(d.dest, h.dest), append(d.src, h.src), append(d.service, h.service)
 }
 

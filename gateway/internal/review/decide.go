@@ -72,6 +72,7 @@ type held struct {
 	parts, carrier                      int16
 	lane                                message.Lane
 	registered, node                    int16
+	pieces                              []store.Segment // the SUBMITs of a long message; nil = it is one
 	dest, src, service                  []byte
 	signature                           string
 	enterpriseActive, applicationActive bool
@@ -125,11 +126,19 @@ func load(ctx context.Context, tx pgx.Tx, ids []int64) ([]held, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (h held, err error) {
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (h held, err error) {
 		err = row.Scan(&h.id, &h.msgID, &h.price, &h.phone, &h.session, &h.acceptedAt, &h.createdAt, &h.validUntil, &h.enterprise, &h.app, &h.channel, &h.units, &h.parts,
 			&h.carrier, &h.lane, &h.registered, &h.node, &h.dest, &h.src, &h.service, &h.signature, &h.enterpriseActive, &h.applicationActive)
 		return h, err
 	})
+	if err != nil {
+		return nil, err
+	}
+	pieces, err := store.Segments(ctx, tx, ids)
+	for i := range list {
+		list[i].pieces = pieces[list[i].id]
+	}
+	return list, err
 }
 
 // move is what becomes of messages that end or go on alike.
@@ -259,14 +268,21 @@ func (r *Review) refuse(ctx context.Context, w *writing, h *held, reason message
 	if m.state == message.Rejected { // an expired one had passed, and keeps its place in the counters
 		w.uses[use{h.enterprise, h.app, h.createdAt.In(policy.Shanghai).Format(time.DateOnly)}]++
 	}
-	if h.registered != 1 {
-		return nil
+	pieces := h.pieces
+	if pieces == nil {
+		pieces = []store.Segment{{MsgID: h.msgID, Session: h.session, AcceptedAt: h.acceptedAt, Registered: h.registered, Node: h.node}}
 	}
-	id, err := r.IDs.Next(ctx)
-	if err == nil {
-		w.deliveries.add(id, h, stat, now)
+	for i := range pieces {
+		if pieces[i].Registered != 1 {
+			continue
+		}
+		id, err := r.IDs.Next(ctx)
+		if err != nil {
+			return err
+		}
+		w.deliveries.add(id, h, &pieces[i], stat, now)
 	}
-	return err
+	return nil
 }
 
 // queue adds everything in the global lock order, the accounts last.

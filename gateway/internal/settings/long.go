@@ -42,3 +42,23 @@ func (s *Snapshot) loadCutting(ctx context.Context, tx pgx.Tx) error {
 	}
 	return nil
 }
+
+// Cut cuts a whole message for the channel; msgID is the customer's, of which the reference is made. It completes l, from
+// which the same parts can be made again. c nil is a channel without a wish. Errors are those of sms.Long.Parts.
+func (c *Channel) Cut(l *sms.Long, msgID int64) (parts [][]byte, udhi bool, err error) {
+	var wish *sms.Fmt
+	l.Ref = uint32(msgID) & (1<<8 - 1)
+	if c != nil {
+		if wish = c.LongFmt; c.LongRef16 {
+			l.Ref = sms.Ref16 | uint32(msgID)&(1<<16-1)
+		}
+	}
+	_, payload, err := l.Payload()
+	if err != nil {
+		return nil, false, err
+	}
+	if l.OutFmt, err = sms.OutFmt(l.Fmt, payload, wish); err != nil {
+		return nil, false, err
+	}
+	return l.Parts()
+}

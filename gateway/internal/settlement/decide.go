@@ -242,6 +242,7 @@ func (w *work) command(ctx context.Context, m *msg, retryOf int64, channel int32
 	if m.validUntil != nil {
 		c.ValidUntil = *m.validUntil
 	}
+	c.Cut(m.segments, m.outFmt, m.ref)
 	w.commands[channel] = append(w.commands[channel], c)
 }
 
@@ -338,9 +339,7 @@ func (w *work) endPart(ctx context.Context, m *msg, state message.State, reason 
 	case m.bill == message.Released && state == message.Delivered:
 		w.unbilled.add(m) // its time had passed
 	}
-	if m.registered == 1 {
-		w.deliveries.add(w.id(ctx), m, stat, doneAt)
-	}
+	w.tell(ctx, m, stat, doneAt)
 }
 
 func (w *work) charge(ctx context.Context, m *msg) {

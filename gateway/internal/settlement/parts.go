@@ -28,6 +28,9 @@ func (m *msg) placed() bool {
 
 // loadRefused reads the waiting parts of the long messages that this transaction has locked.
 func (w *work) loadRefused(ctx context.Context, tx pgx.Tx) error {
+	if err := w.loadPieces(ctx, tx); err != nil {
+		return err
+	}
 	var ids []int64
 	for id, m := range w.msgs {
 		if m.parts > 1 && !m.state.Final() && !m.refusedRead {
@@ -139,8 +142,13 @@ func (w *work) moveTogether(ctx context.Context, m *msg, list []refusal) bool {
 	if !ok {
 		return false
 	}
-	for i := range list {
-		w.resend(ctx, m, &list[i].submit, channel, delay)
+	if !m.recut(w.snap.Channels[channel]) {
+		return false
+	}
+	for part := int16(1); part <= m.parts; part++ { // more or fewer parts than before, where the channel cuts differently
+		s := list[min(int(part), len(list))-1].submit
+		s.part = part
+		w.resend(ctx, m, &s, channel, delay)
 	}
 	return true
 }

@@ -44,6 +44,11 @@ type msg struct {
 	settle, refund                                 int64 // entries of this transaction, 0 = none
 	changed                                        bool
 
+	segments, outFmt int16 // of a long message: how many the customer sent, and the format of its parts; 0 = one SUBMIT
+	ref              int32
+	cutAnew          bool
+	pieces           []store.Segment
+
 	// of a long message: refused parts that wait for their siblings
 	refused                     []refusal
 	refusedStored               int // rows there are of them
@@ -128,7 +133,8 @@ func (w *work) queueLoad(q *pgx.Batch, ids []int64) {
 			m := new(msg)
 			if err := rows.Scan(&m.id, &m.msgID, &m.price, &m.phone, &m.session, &m.acceptedAt, &m.createdAt, &m.validUntil, &m.overdue, &m.enterprise, &m.app,
 				&m.channel, &m.units, &m.state, &m.bill, &m.chargeOn, &m.refundOn, &m.attempt, &m.parts, &m.acc, &m.fin, &m.reason, &m.carrier, &m.lane,
-				&m.registered, &m.fmt, &m.udhi, &m.pkTotal, &m.pkNumber, &m.node, &m.stat, &m.dest, &m.src, &m.service, &m.content, &m.signature); err != nil {
+				&m.registered, &m.fmt, &m.udhi, &m.pkTotal, &m.pkNumber, &m.node, &m.stat, &m.dest, &m.src, &m.service, &m.content, &m.signature,
+				&m.segments, &m.outFmt, &m.ref); err != nil {
 				return err
 			}
 			m.was.state, m.was.bill, m.was.channel, m.was.attempt, m.was.acc, m.was.fin = m.state, m.bill, m.channel, m.attempt, m.acc, m.fin
@@ -204,6 +210,7 @@ func (w *work) queue(q *pgx.Batch) error {
 	}
 	w.resends.queue(q)
 	queueMoves(q, w.msgs)
+	w.queueRecut(q)
 	w.submits.queue(q)
 	w.queueRefused(q)
 	byStat := map[string][]int64{}

@@ -8,6 +8,7 @@ var (
 	_ = isHot("segments that leave", store.SegmentLeave, "'{1,2}'", "segment_wait.id")
 	_ = isHot("segments that wait longer", store.SegmentDue, "'{1,2}', '{2026-01-01,2026-01-02}'", "segment_wait.id")
 	_ = isHot("sets that are due", store.SegmentExpiring, "100", "segment_wait.due_at", "inbox.enterprise_id")
+	_ = isHot("segments of messages", store.SegmentPieces, "'{1,2}', first_id(0), first_id(2)", "message_segment.message_id")
 	_ = isHot("segments of sent messages", store.SegmentSent, "'{1,2}', 5", "message_segment.set_key")
 	_ = isHot("messages of repeated segments", store.SegmentTargets, "'{1,2}', first_id(0), first_id(2)", "message.id")
 )

@@ -18,6 +18,10 @@ var (
 	SegmentLeave string
 	//go:embed queries/segment_message.sql
 	SegmentMessage string
+	//go:embed queries/segment_pieces.sql
+	SegmentPieces string
+	//go:embed queries/segment_recut.sql
+	SegmentRecut string
 	//go:embed queries/segment_sent.sql
 	SegmentSent string
 	//go:embed queries/segment_targets.sql

@@ -110,22 +110,9 @@ func join(key *segment.Key, set *segment.Set, rows map[int64]*row) *row {
 
 // cut finds the parts in which a joined message goes out through the channel of v. One that cannot be cut is refused.
 func (v *verdict) cut(snap *settings.Snapshot, r *row) {
-	l := sms.Long{Fmt: sms.Fmt(r.fmt), Header: r.udhi != 0, Content: r.content, Ref: uint32(r.msgID) & 0xFF}
-	var wish *sms.Fmt
-	if ch := snap.Channels[v.channel]; ch != nil {
-		wish = ch.LongFmt
-		if ch.LongRef16 {
-			l.Ref = sms.Ref16 | uint32(r.msgID)&0xFFFF
-		}
-	}
-	_, payload, err := l.Payload()
-	if err == nil {
-		l.OutFmt, err = sms.OutFmt(l.Fmt, payload, wish)
-	}
-	if err == nil {
-		v.parts, v.udhi, err = l.Parts()
-	}
-	if err != nil {
+	l := sms.Long{Fmt: sms.Fmt(r.fmt), Header: r.udhi != 0, Content: r.content}
+	var err error
+	if v.parts, v.udhi, err = snap.Channels[v.channel].Cut(&l, r.msgID); err != nil {
 		v.Reason, v.channel = message.ReasonFormat, 0
 		return
 	}

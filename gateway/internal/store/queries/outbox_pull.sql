@@ -11,8 +11,8 @@ WITH q AS MATERIALIZED (
      AND enterprise_id <> ALL($7::int[])
    ORDER BY pos LIMIT $3)
 SELECT q.id, q.message_id, q.retry_of, q.channel_id, q.enterprise_id, m.app_id, q.attempt, q.part, q.parts, q.lane,
-       m.phone, m.fmt, m.udhi, m.pk_total, m.pk_number, m.src, m.service, m.content, m.valid_until
+       m.phone, m.fmt, m.udhi, m.pk_total, m.pk_number, m.src, m.service, m.content, m.valid_until, m.segments, m.out_fmt, m.ref
   FROM q CROSS JOIN LATERAL (
-    SELECT app_id, phone, fmt, udhi, pk_total, pk_number, src, service, content, valid_until
+    SELECT app_id, phone, fmt, udhi, pk_total, pk_number, src, service, content, valid_until, segments, out_fmt, ref
       FROM message WHERE id = q.message_id AND id BETWEEN $4 AND $5 OFFSET 0) AS m
  ORDER BY q.pos
