@@ -237,7 +237,7 @@ func TestKnownCustomersAreKnownAfterARestart(t *testing.T) {
 	b.clock = newClock().now
 	b.cfg.LoginFailures = 1
 	b.start(t)
-	b.customer(t, cmpp.V30)
+	b.customer(t, cmpp.V30).accepted(sms()) // a stop just behind CONNECT_RESP ends the connection before it is a session
 	b.stop()
 	b.start(t)
 	for range 3 {

@@ -160,13 +160,13 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 // rememberWait bounds the one query before the first login.
-const rememberWait = 2 * time.Second
+const rememberWait = 10 * time.Second
 
 // remember lets those who have logged in before count as known: a restart under attack must not keep them out.
 func (s *Server) remember(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, rememberWait)
+	try, cancel := context.WithTimeout(ctx, rememberWait)
 	defer cancel()
-	rows, err := s.Pool.Query(ctx, store.LoginEventKnown, guardMost)
+	rows, err := s.Pool.Query(try, store.LoginEventKnown, guardMost)
 	if err == nil {
 		var account string
 		var addr netip.Addr
