@@ -56,6 +56,7 @@ type Settlement struct {
 	alone bool // one receipt a transaction, since one of them fails
 	// of the sweeper alone
 	walk    int64           // how far the queue was looked through
+	ended   int64           // and for what waited too long or is stopped
 	reroute map[int32]place // how far the queues of unusable channels were
 	forgot  time.Time       // when closed unknown submits were last cleared away
 	counted time.Time       // when what waits was last counted
@@ -77,6 +78,7 @@ const (
 	sweepQueue
 	sweepReroute
 	sweepOverdue
+	sweepEnded
 )
 
 const (

@@ -43,6 +43,7 @@ func (s *Settlement) sweep(ctx context.Context) error {
 		step  func(context.Context, pgx.Tx, *work) (swept, error)
 	}{
 		{"queue", sweepQueue, 10, s.sweepQueue},
+		{"ended", sweepEnded, 50, s.sweepEnded},
 		{"reroute", sweepReroute, 50, s.sweepReroute},
 		{"overdue", sweepOverdue, 20, s.sweepOverdue},
 	} {
@@ -297,13 +298,12 @@ func (s *Settlement) sweepReroute(ctx context.Context, tx pgx.Tx, w *work) (did 
 	var moving []waiting
 	budget := sweepRows
 	for _, id := range channels {
-		ch := w.snap.Channels[id]
-		off := ch == nil || !ch.Enabled
+		off, leaves := w.barred(id)
 		if budget == 0 {
 			did.more = true
 			break
 		}
-		if !off && !l.lost[id] && l.known[id] {
+		if !leaves && !l.lost[id] && l.known[id] {
 			continue
 		}
 		from := s.reroute[id]
@@ -316,7 +316,7 @@ func (s *Settlement) sweepReroute(ctx context.Context, tx pgx.Tx, w *work) (did 
 			next[id], did.more = place{last.lane, last.pos}, true
 		}
 		budget -= len(page)
-		if !off && !l.known[id] { // never seen: its first connection may be about to open
+		if !leaves && !l.known[id] { // never seen: its first connection may be about to open
 			page = slices.DeleteFunc(page, func(q waiting) bool { return w.now.Sub(message.TimeOf(q.id)) < s.Outbox.RerouteAfter })
 		}
 		routed, err := w.routes(ctx, tx, id, off, page, l)
@@ -351,7 +351,7 @@ func (w *work) routes(ctx context.Context, tx pgx.Tx, channel int32, off bool, p
 	}
 	var silent []int32
 	for id := range w.snap.Channels {
-		if !l.up[id] {
+		if !l.up[id] || w.passed(id) {
 			silent = append(silent, id)
 		}
 	}

@@ -10,6 +10,8 @@ var (
 	SettingsStop string
 	//go:embed queries/settings_health.sql
 	SettingsHealth string
+	//go:embed queries/settlement_ended_page.sql
+	SettlementEndedPage string
 	//go:embed queries/supplier_breaker.sql
 	SupplierBreaker string
 )
