@@ -239,7 +239,7 @@ func TestStuck(t *testing.T) {
 		Table:  table,
 		Limits: settings.Limits{Channels: map[int32]int{1: 10, 2: 10, 4: 10, 5: 10}},
 		Groups: map[int32]*routing.Group{
-			100: {Candidates: []routing.Candidate{{ChannelID: 9, Priority: 0}, {ChannelID: 1, Priority: 1, Enabled: true}, {ChannelID: 2, Priority: 1, Enabled: true}, {ChannelID: 3, Priority: 2, Enabled: true}}},
+			100: {Candidates: []routing.Candidate{{ChannelID: 3, Priority: 2, Enabled: true}, {ChannelID: 9, Priority: 0}, {ChannelID: 1, Priority: 1, Enabled: true}, {ChannelID: 2, Priority: 1, Enabled: true}}},
 			101: {Candidates: []routing.Candidate{{ChannelID: 4, Enabled: true}}},
 			102: {Candidates: []routing.Candidate{{ChannelID: 5}}},
 		},
