@@ -17,6 +17,7 @@ type Config struct {
 	Callback   Callback   `yaml:"callback"`
 	Settlement Settlement `yaml:"settlement"`
 	Delivery   Delivery   `yaml:"delivery"`
+	Uplink     Uplink     `yaml:"uplink"`
 	Admin      Admin      `yaml:"admin"`
 	Log        Log        `yaml:"log"`
 	Shutdown   Shutdown   `yaml:"shutdown"`
@@ -182,6 +183,21 @@ type Delivery struct {
 
 // Admin is health, metrics and the admin API.
 type Admin struct {
+// Uplink brings messages from phones to the customers whose numbers they were sent to.
+type Uplink struct {
+	BatchMax      int           `yaml:"batch_max" allow:"1..1000"`           // uplinks of one transaction
+	Poll          time.Duration `yaml:"poll" allow:"10ms..1m"`               // when no wake arrives
+	SegmentExpiry time.Duration `yaml:"segment_expiry" allow:"1s..1h"`       // a long uplink that is not complete after this goes on with what came
+	SegmentDoubt  time.Duration `yaml:"segment_doubt" allow:"100ms..1m"`     // a complete one waits this long when a segment may be a late repetition; ≤ segment_expiry
+	SegmentWindow time.Duration `yaml:"segment_window" allow:"1s..24h"`      // after which the same segment is no repetition
+	SegmentsMax   int           `yaml:"segments_max" allow:"1..1000000"`     // segments that wait; beyond it they go on one by one
+	SenderWindow  time.Duration `yaml:"sender_window" allow:"1h..720h"`      // how long a message decides whose an answer is, and with which signature
+	KeyKeep       time.Duration `yaml:"key_keep" allow:"1h..720h"`           // how long a repetition is known as one
+	Keep          time.Duration `yaml:"keep" allow:"24h..26280h"`            // of uplinks
+	UnmatchedKeep time.Duration `yaml:"unmatched_keep" allow:"1h..8760h"`    // of those that are nobody's, on their list
+	UnmatchedMax  int           `yaml:"unmatched_max" allow:"100..10000000"` // on the list; beyond it the oldest leave
+}
+
 	Listen    string `yaml:"listen" allow:"host:port"`
 	Token     string `yaml:"token" allow:"any" secret:"true"` // a token with role admin, also of the profiler
 	TLSCert   string `yaml:"tls_cert" allow:"any"`            // PEM file, the chain after the certificate; read again at each handshake; empty = plain HTTP

@@ -38,6 +38,10 @@ func Default() Config {
 			Lease: 30 * time.Second, Merge: 25 * time.Millisecond, MergeCap: 250 * time.Millisecond, Sweep: 5 * time.Second, AttemptsMax: 8,
 			AckTimeout: 20 * time.Second, AcceptHold: time.Minute, DeliverWindow: 32, KeepMax: 72 * time.Hour,
 		},
+		Uplink: Uplink{
+			BatchMax: 200, Poll: time.Second, SegmentExpiry: 5 * time.Minute, SegmentDoubt: 5 * time.Second, SegmentWindow: 10 * time.Minute, SegmentsMax: 10_000,
+			SenderWindow: 72 * time.Hour, KeyKeep: 72 * time.Hour, Keep: 180 * 24 * time.Hour, UnmatchedKeep: 30 * 24 * time.Hour, UnmatchedMax: 100_000,
+		},
 		Admin:    Admin{Listen: "127.0.0.1:8091"},
 		Log:      Log{Level: "info", Format: "text"},
 		Shutdown: Shutdown{Drain: 20 * time.Second, Total: 40 * time.Second},

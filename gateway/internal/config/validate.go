@@ -171,6 +171,7 @@ func (c Config) relations() (faults FaultsError) {
 	below("event.idle_timeout", c.Event.IdleTimeout, "callback.idle_timeout", c.Callback.IdleTimeout)
 	below("callback.idle_timeout", c.Callback.IdleTimeout, "callback.header_timeout", c.Callback.HeaderTimeout)
 	atMost("settlement.unknown_after", c.Settlement.UnknownAfter, "settlement.park_max", c.Settlement.ParkMax)
+	atMost("uplink.segment_doubt", c.Uplink.SegmentDoubt, "uplink.segment_expiry", c.Uplink.SegmentExpiry)
 	atMost("delivery.merge", c.Delivery.Merge, "delivery.merge_cap", c.Delivery.MergeCap)
 	below("delivery.ack_timeout", c.Delivery.AckTimeout, "delivery.lease", c.Delivery.Lease)
 	atMost("shutdown.drain", c.Shutdown.Drain, "shutdown.total", c.Shutdown.Total)

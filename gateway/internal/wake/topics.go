@@ -6,6 +6,7 @@ const (
 	Inbox      = "{wf}" // inbound: rows for the workflow
 	Receipts   = "{st}" // callback: the log of receipts grew, for settlement
 	Parked     = "{pk}" // whoever closed unknown submits: parked receipts that settlement is to try at once
-	Deliveries = "{dl}" // workflow and settlement: receipts for customers
+	Uplinks    = "{up}" // callback: uplinks for package uplink
+	Deliveries = "{dl}" // workflow, settlement and uplink: receipts and uplinks for customers
 	Settings   = "{se}" // whoever raised settings_version: for the watcher of every process
 )
