@@ -122,6 +122,15 @@ type Step struct {
 	Limit          Limit            `json:"limit,omitempty"`
 	Stopped        string           `json:"stopped,omitempty"` // the stop condition that fired here
 	Enterprises    []StepEnterprise `json:"enterprises,omitempty"`
+
+	// What the channels' pools allow (connections × window ÷ round trip, and connections
+	// × window), and how much of it was reached; SUBMITs refused with result 8.
+	Pool         string   `json:"pool,omitempty"`
+	PoolRate     *float64 `json:"pool_rate,omitempty"`
+	PoolInflight *float64 `json:"pool_inflight,omitempty"`
+	Result8      *float64 `json:"result_8,omitempty"`
+	// SUBMITs per second by channel, first to last.
+	ChannelTPS map[string]float64 `json:"channel_tps,omitempty"`
 }
 
 // SubmitResp is what customers were answered, from the intended start.
@@ -339,8 +348,10 @@ type Check struct {
 
 // SLO is one objective of the scenario. Value nil = not measured = not OK.
 type SLO struct {
-	Metric string   `json:"metric"`
-	Step   string   `json:"step,omitempty"`
+	Metric     string `json:"metric"`
+	Step       string `json:"step,omitempty"`
+	Enterprise string `json:"enterprise,omitempty"`
+
 	Op     string   `json:"op"`    // "<=" or ">="
 	Limit  float64  `json:"limit"` // in the metric's unit
 	Unit   string   `json:"unit,omitempty"`

@@ -200,6 +200,11 @@ func (c *conn) login(rd *wire.Reader) bool {
 	s.mu.Lock()
 	s.logins = append(s.logins, Login{At: now, Account: body.Source, Remote: c.remote, Status: answer.Status})
 	s.mu.Unlock()
+	if a := s.byID[body.Source]; a != nil && answer.Status != 0 {
+		a.mu.Lock()
+		a.counts.Denied++
+		a.mu.Unlock()
+	}
 	frame, err := answer.Append(nil, answer.Version, f.Sequence)
 	if err == nil {
 		_ = c.sock.SetWriteDeadline(time.Now().Add(writeTimeout))

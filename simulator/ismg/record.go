@@ -233,6 +233,7 @@ type Counts struct {
 	Uplinks  int
 	Acked    int // reports and uplinks acknowledged
 	Homeless int // DELIVERs that wait for a login
+	Denied   int // logins refused
 }
 
 // Counts returns the counters of every account, in the profile's order.

@@ -233,18 +233,7 @@ func (c *conn) ruledLogin(account string) (silent bool, status uint32) {
 // that fits one message goes as one segment with a header.
 func (s *Server) SendLongUplink(id, source, dest, text string, ref uint16, wide bool, order []int) ([]uint64, error) {
 	format, content := encodeLong(text)
-	size, unit := 134, 2
-	if wide {
-		size = 132
-	}
-	if format != 8 {
-		unit = 1
-		if wide {
-			size = 133
-		}
-	}
-	size = size / unit * unit
-	n := max(1, (len(content)+size-1)/size)
+	size, n := uplinkSegments(format, content, wide)
 	if n > 255 {
 		return nil, fmt.Errorf("send long uplink: %d segments, at most 255", n)
 	}
@@ -269,6 +258,25 @@ func (s *Server) SendLongUplink(id, source, dest, text string, ref uint16, wide 
 		ids = append(ids, got)
 	}
 	return ids, nil
+}
+
+// UplinkSegments is how many segments SendLongUplink makes of a text.
+func UplinkSegments(text string, wide bool) int {
+	format, content := encodeLong(text)
+	_, n := uplinkSegments(format, content, wide)
+	return n
+}
+
+// uplinkSegments is the octets of text in a segment, and the segments of content.
+func uplinkSegments(format uint8, content []byte, wide bool) (size, n int) {
+	size = 134
+	if wide {
+		size = 133
+	}
+	if format == 8 {
+		size = size / 2 * 2
+	}
+	return size, max(1, (len(content)+size-1)/size)
 }
 
 // otherLayout is the version whose report has the other length: 60 octets for 71

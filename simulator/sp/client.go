@@ -337,6 +337,7 @@ func (c *Client) record(m *Message, due, fire int64) *op {
 	if concat, ok := wire.DecodeConcat(m.UDHI, m.Content); ok {
 		o.Concat = Concat(concat)
 		text = wire.Text(m.UDHI, m.Content)
+		o.Text = text
 	}
 	o.Hash = wire.Hash(text)
 	c.counts.Fired++

@@ -336,12 +336,17 @@ func (l *link) delivered(f wire.Frame, now int64) {
 		a.uplink = c.uplinks.Add()
 		*a.uplink = Uplink{
 			At: now, Conn: l.id, DeliverID: body.MsgID, Source: string(body.Source), Dest: string(body.Dest),
-			Fmt: body.MsgFmt, UDHI: body.TPUDHI, Content: slices.Clone(body.Content), Copy: c.seenUplink[body.MsgID],
+			Fmt: body.MsgFmt, UDHI: body.TPUDHI, Content: slices.Clone(wire.Text(body.TPUDHI, body.Content)), Copy: c.seenUplink[body.MsgID],
+		}
+		if concat, ok := wire.DecodeConcat(body.TPUDHI, body.Content); ok {
+			a.uplink.Concat = Concat(concat)
 		}
 		c.seenUplink[body.MsgID]++
 		c.counts.Uplinks++
 	}
-	if !c.mute {
+	if c.mute {
+		c.counts.Unacked++
+	} else {
 		l.acks = append(l.acks, a)
 	}
 	c.changed()

@@ -44,6 +44,7 @@ type Sent struct {
 	Registered uint8
 	Concat     Concat // of the user-data header; zero without one
 	Hash       uint64 // of the content without that header, as ismg.ContentHash has it
+	Text       []byte // that content itself, of segments only
 	Due        int64  // when it should have started
 	Fire       int64  // when the pacer woke for it
 	Slot       int64  // when it got a window slot
@@ -89,8 +90,9 @@ type Uplink struct {
 	Dest      string
 	Fmt       uint8
 	UDHI      uint8
-	Content   []byte
-	Copy      int // uplinks with this DeliverID that came before
+	Concat    Concat // of the user-data header; zero without one
+	Content   []byte // without that header
+	Copy      int    // uplinks with this DeliverID that came before
 }
 
 // Conn is one connection that logged in.
@@ -161,6 +163,7 @@ type Counts struct {
 	TimedOut, Unanswered, NotSent int
 	Receipts, DuplicateReceipts   int
 	Uplinks, Live                 int
+	Unacked                       int // DELIVERs left unanswered while mute
 }
 
 // Counts returns the counters of this moment.

@@ -2,6 +2,7 @@ package load_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 func scenario() *spec.Scenario {
 	return &spec.Scenario{
 		Name: "test", Seed: 7, Price: 325, Content: spec.Content{Text: "【示例】一", Units: 1},
+		Kinds: []spec.Kind{{Name: spec.Plain, Text: "【示例】一", Units: 1, Parts: 1, Format: spec.UCS2, Recipients: 1, SrcID: "01"}},
 		Carriers: []spec.Carrier{
 			{Name: "mobile", Prefixes: []string{"1380", "1390"}, Share: 0.6},
 			{Name: "unicom", Prefixes: []string{"1300"}, Share: 0.25},
@@ -164,5 +166,65 @@ func TestUnknownNumber(t *testing.T) {
 	}
 	if g := p.Place(13900000000).Group; g < 1<<32 {
 		t.Errorf("a number outside the plan shares deck group %d", g)
+	}
+}
+
+// Kinds are sent as they say: segments in their order and over their connections,
+// several recipients in one SUBMIT, several texts to one number.
+func TestKindsAreSent(t *testing.T) {
+	t.Parallel()
+	s := scenario()
+	long := strings.Repeat("长", 150) // 3 segments
+	s.Kinds = append(s.Kinds,
+		spec.Kind{Name: "long", Text: long, Units: 3, Parts: 3, Format: spec.UCS2, Recipients: 1, Long: &spec.Long{Reference: 8, Connections: 2, Order: spec.Reversed, Duplicate: true}},
+		spec.Kind{Name: "part", Text: long, Units: 3, Parts: 3, Format: spec.UCS2, Recipients: 1, Long: &spec.Long{Reference: 16, Connections: 1, Order: spec.Random, Missing: true, Reused: true}},
+		spec.Kind{Name: "group", Text: "g", Units: 1, Parts: 1, Format: spec.ASCII, Recipients: 4, Unregistered: true},
+		spec.Kind{Name: "one", Text: "n{n}", Units: 1, Parts: 1, Format: spec.ASCII, Recipients: 1, Number: "13900001111"},
+	)
+	s.Phases = []spec.Phase{{Name: "p", Hold: time.Second, Scale: 1, Arrival: spec.Even, Mix: []spec.Share{{Kind: 1, Share: 0.25}, {Kind: 2, Share: 0.25}, {Kind: 3, Share: 0.25}, {Kind: 4, Share: 0.25}}}}
+	s.Enterprises = s.Enterprises[:1]
+	p, err := load.Build(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Total != 25+25+100+25 {
+		t.Errorf("%d messages in all", p.Total)
+	}
+	byKey := map[uint64][]int{}
+	texts := map[string]bool{}
+	for i, m := range p.Phases[0].Messages[0] {
+		byKey[m.Key] = append(byKey[m.Key], i)
+		switch m.Tag {
+		case 3:
+			if len(m.Also) != 3 || m.Registered != 0 {
+				t.Errorf("a group of %d, registered %d", 1+len(m.Also), m.Registered)
+			}
+		case 4:
+			texts[string(m.Content)] = true
+			if m.Number != "13900001111" || m.Key == 13900001111 {
+				t.Errorf("a message to %s has key %d", m.Number, m.Key)
+			}
+		}
+	}
+	if len(texts) != 25 {
+		t.Errorf("%d texts to the one number", len(texts))
+	}
+	for _, list := range byKey {
+		first := p.Phases[0].Messages[0][list[0]]
+		var got, conns []int
+		for _, i := range list {
+			m := p.Phases[0].Messages[0][i]
+			got, conns = append(got, int(m.PkNumber)), append(conns, m.Conn)
+		}
+		switch first.Tag {
+		case 1:
+			if !slices.Equal(got, []int{3, 2, 1, 3}) || !slices.Equal(conns, []int{1, 2, 1, 2}) {
+				t.Fatalf("a long message is sent as %v over %v", got, conns)
+			}
+		case 2:
+			if len(got) != 2 || slices.Contains(got, 3) || conns[0] != 0 {
+				t.Fatalf("a long message without its last segment is sent as %v over %v", got, conns)
+			}
+		}
 	}
 }

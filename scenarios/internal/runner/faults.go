@@ -96,7 +96,8 @@ func (l *life) unasked(done <-chan struct{}) *child {
 	}
 }
 
-// lostError is a gateway that did not come back after a fault: its own failure.
+// lostError is a gateway that did not come back after a fault, or did what it must not
+// during one: its own failure.
 type lostError struct{ err error }
 
 func (e *lostError) Error() string { return e.err.Error() }
@@ -121,8 +122,19 @@ func (r *run) schedule(ctx context.Context, zero int64) error {
 		if err := r.wait(ctx, zero+int64(x.At)); err != nil {
 			return err
 		}
-		if err := r.inject(ctx, x, journal); err != nil {
-			return fmt.Errorf("%s: %w", x.Fault, err)
+		steps := []spec.Injection{x}
+		if x.Fault == spec.Scale { // one pool after another, the last one back to the first
+			steps = steps[:0]
+			for i := range x.To {
+				step := x
+				step.To, step.Down = x.To[i:], x.Down/time.Duration(len(x.To))
+				steps = append(steps, step)
+			}
+		}
+		for _, step := range steps {
+			if err := r.inject(ctx, step, journal); err != nil {
+				return fmt.Errorf("%s: %w", x.Fault, err)
+			}
 		}
 	}
 	return nil
@@ -161,7 +173,7 @@ func (r *run) beside(ctx context.Context, cancel context.CancelCauseFunc, zero i
 
 // inject carries out one fault and records it.
 func (r *run) inject(ctx context.Context, x spec.Injection, journal *os.File) error {
-	f, err := r.injection(x.Fault)
+	f, err := r.injection(x)
 	if err != nil {
 		return unfit("%w", err)
 	}
@@ -193,7 +205,11 @@ func (r *run) inject(ctx context.Context, x spec.Injection, journal *os.File) er
 	known.Outstanding, known.From = r.outstanding(), r.clock.Now()
 	rep.Outstanding, rep.At = known.Outstanding, new(r.clock.Time(known.From).UTC())
 	r.Log.Info("fault", slog.String("fault", x.Fault), slog.Int64("outstanding", known.Outstanding))
-	err = fault.Run(ctx, f, x.Down, note)
+	hold := x.Down
+	if x.Change() {
+		hold = 0
+	}
+	err = fault.Run(ctx, f, hold, note)
 	known.Until = r.clock.Now()
 	rep.Until, rep.Proof = new(r.clock.Time(known.Until).UTC()), f.proof()
 	if err == nil {
@@ -206,16 +222,21 @@ func (r *run) inject(ctx context.Context, x spec.Injection, journal *os.File) er
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)
-	case err != nil && rep.Injected && x.Fault == spec.GatewayKill:
+	case err != nil && (rep.Injected && x.Fault == spec.GatewayKill || isLost(err)):
 		return &lostError{err}
 	case err != nil:
 		return unfit("%w", err)
 	case steps != nil:
 		return unfit("journal: %w", steps)
-	case known.Outstanding < spec.MinOutstanding:
-		return unfit("met %d unanswered SUBMITs, %d are needed for a proof", known.Outstanding, spec.MinOutstanding)
+	case known.Outstanding < int64(x.Least()):
+		return unfit("met %d unanswered SUBMITs, %d are needed for a proof", known.Outstanding, x.Least())
 	}
 	return nil
+}
+
+func isLost(err error) bool {
+	_, ok := errors.AsType[*lostError](err)
+	return ok
 }
 
 func (r *run) since(at int64) time.Duration {
@@ -232,17 +253,21 @@ func (r *run) linksBack(ctx context.Context) error {
 		if len(e.Errors) > 0 {
 			return e.Errors[0], nil // it reads them anew
 		}
-		return e.matches(r.s)
+		return e.matches(r.s, r.wanted())
 	})
 }
 
-func (r *run) injection(name string) (injection, error) {
-	if name == spec.PostgresCrash {
+func (r *run) injection(x spec.Injection) (injection, error) {
+	switch x.Fault {
+	case spec.GatewayKill:
+	case spec.PostgresCrash:
 		server := r.stack.Postgres()
 		if server == nil {
-			return nil, fmt.Errorf("%s needs PostgreSQL as a process: --stack processes", name)
+			return nil, fmt.Errorf("%s needs PostgreSQL as a process: --stack processes", x.Fault)
 		}
 		return &postgresCrash{server: server}, nil
+	default:
+		return r.act(x)
 	}
 	c := r.gateway.now()
 	kill, err := fault.Kill(c.pid(), true)

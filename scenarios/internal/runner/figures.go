@@ -14,11 +14,8 @@ import (
 )
 
 // totals counts messages by fate.
-func totals(w *verify.Witness) result.Totals {
-	t := result.Totals{RejectedByReason: map[string]int64{}}
-	for i := range w.Customers {
-		t.Messages += int64(len(w.Customers[i].Sent))
-	}
+func totals(w *verify.Witness, planned int) result.Totals {
+	t := result.Totals{RejectedByReason: map[string]int64{}, Messages: int64(planned)}
 	for i := range w.Database.Messages {
 		switch m := &w.Database.Messages[i]; m.State {
 		case verify.Delivered:
@@ -97,8 +94,8 @@ func channelFigures(s *spec.Scenario, r *ismg.Record) []result.Channel {
 		held[k].add(millis(x.Sent - x.Recv))
 	}
 	var list []result.Channel
-	for _, c := range channels(s) {
-		y := result.Channel{ID: c.Name, Window: s.Suppliers.Window, RateLimit: float64(s.Suppliers.RateLimit)}
+	for _, c := range initial(s) {
+		y := result.Channel{ID: c.Name, Window: s.Contract().Window, RateLimit: float64(c.RateLimit)}
 		for i := range r.Conns {
 			x := &r.Conns[i]
 			if x.Account != c.Login {

@@ -100,7 +100,7 @@ func (r *run) look(ctx context.Context) error {
 		return unfit("%w", err)
 	}
 	add := func(p verify.Place) { r.places = append(r.places, p) }
-	for _, name := range []string{"inbox", "submit_outbox", "receipt_parked", "delivery", "unknown", "dead_letter"} {
+	for _, name := range []string{"inbox", "scheduled", "segment_wait", "review_hold", "submit_outbox", "receipt_parked", "delivery", "unknown", "dead_letter"} {
 		add(verify.Place{Name: name, Left: queues[name], Witness: "D"})
 	}
 	add(verify.Place{Name: "open_freezes", Left: queues["open_freezes"], Expected: queues["unknown"], Witness: "D", Detail: "as many as unknown"})
@@ -180,6 +180,8 @@ func (r *run) verify(ctx context.Context) error {
 	w := &verify.Witness{
 		Terms: r.terms, Suppliers: r.suppliers.Record(), Places: r.places, Samples: r.sampler.books, Faults: r.faults, Unknowns: r.unknowns.list(),
 	}
+	w.Events = int64(r.last.metrics.sum("cmppgw_callback_events_total"))
+	w.Replayed = int64(r.last.metrics.sum("cmppgw_event_retries_total"))
 	for _, c := range r.customers {
 		w.Customers = append(w.Customers, c.Record())
 	}
@@ -226,7 +228,7 @@ func (r *run) write() error {
 	}
 	if r.witness != nil {
 		zero := r.started.Sub(r.clock.Base()).Nanoseconds()
-		rows = series(zero, r.plan, r.starts, trace(r.witness, r.plan), r.witness, r.hiccups, r.sampler.seconds)
+		rows = series(zero, r.plan, r.starts, trace(r.witness, r.plan, r.starts), r.witness, r.hiccups, r.sampler.seconds)
 	}
 	err = errors.Join(
 		result.WriteFile(r.path(result.ScenarioFile), resolved),

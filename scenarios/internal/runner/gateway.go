@@ -132,6 +132,7 @@ type (
 		Price          int64             `yaml:"price"`
 		MaxConnections int               `yaml:"max_connections"`
 		Window         int               `yaml:"window"`
+		Lane           string            `yaml:"lane,omitempty"`
 		Routes         map[string]string `yaml:"routes"`
 	}
 	seedSupplier struct {
@@ -149,6 +150,7 @@ type (
 		Name            string `yaml:"name"`
 		Supplier        string `yaml:"supplier"`
 		Carrier         string `yaml:"carrier"`
+		Enabled         bool   `yaml:"enabled"`
 		Connections     int    `yaml:"connections"`
 		Window          int    `yaml:"window"`
 		RateLimit       int    `yaml:"rate_limit"`
@@ -190,14 +192,15 @@ func seed(path string, s *spec.Scenario, addr string) error {
 			d.PrefixRules = append(d.PrefixRules, seedPrefix{prefix, c.Name})
 		}
 	}
-	for _, c := range channels(s) {
+	contract := s.Contract()
+	for _, c := range initial(s) {
 		d.Suppliers = append(d.Suppliers, seedSupplier{
 			ID: c.ID, Name: c.Name, Addr: addr, SPID: c.Login, Secret: supplierSecret,
-			MaxConnections: s.Suppliers.Connections, MaxWindow: s.Suppliers.Window, MaxTPS: s.Suppliers.RateLimit,
+			MaxConnections: contract.Connections, MaxWindow: contract.Window, MaxTPS: c.RateLimit,
 		})
 		d.Channels = append(d.Channels, seedChannel{
-			ID: c.ID, Name: c.Name, Supplier: c.Name, Carrier: s.Carriers[c.Carrier].Name, Connections: s.Suppliers.Connections, Window: s.Suppliers.Window,
-			RateLimit: s.Suppliers.RateLimit, ResponseSeconds: int(s.Suppliers.Response.Seconds()), AccessNumber: c.Access,
+			ID: c.ID, Name: c.Name, Supplier: c.Name, Carrier: s.Carriers[c.Carrier].Name, Enabled: c.Enabled, Connections: c.Pool.Connections, Window: c.Pool.Window,
+			RateLimit: c.RateLimit, ResponseSeconds: int(s.Suppliers.Response.Seconds()), AccessNumber: c.Access,
 		})
 		d.Groups[c.Carrier].Members = append(d.Groups[c.Carrier].Members, seedMember{c.Name, c.Priority})
 	}
@@ -205,7 +208,7 @@ func seed(path string, s *spec.Scenario, addr string) error {
 		d.Enterprises = append(d.Enterprises, seedEnterprise{i + 1, e.ID, e.Balance})
 		d.Applications = append(d.Applications, seedApplication{
 			ID: i + 1, Enterprise: i + 1, Name: e.ID, SPID: customerID(i), Secret: customerSecret, Price: s.Price,
-			MaxConnections: e.Connections, Window: e.Window, Routes: routes,
+			MaxConnections: e.Connections, Window: e.Window, Lane: e.Lane, Routes: routes,
 		})
 	}
 	b, err := yaml.Marshal(d)
@@ -363,9 +366,10 @@ func (e *effective) durability() map[string]string {
 	return out
 }
 
-// matches compares the settings the gateway really runs with to the scenario;
-// waitsFor is what may still come (links that log in).
-func (e *effective) matches(s *spec.Scenario) (waitsFor string, err error) {
+// matches compares the settings the gateway really runs with to the scenario and to
+// what its channels are to have now; waitsFor is what may still come (links that log
+// in, settings that are read within a second).
+func (e *effective) matches(s *spec.Scenario, want []setting) (waitsFor string, err error) {
 	if len(e.Errors) > 0 {
 		return "", fmt.Errorf("the gateway cannot read its settings: %s", strings.Join(e.Errors, "; "))
 	}
@@ -384,41 +388,45 @@ func (e *effective) matches(s *spec.Scenario) (waitsFor string, err error) {
 			}
 		}
 	}
-	want := channels(s)
-	for _, c := range want {
-		i := slices.IndexFunc(e.Settings.Channels, func(x effectiveChannel) bool { return x.ID == c.ID })
-		if i < 0 {
-			return "", fmt.Errorf("channel %s is not in the gateway's settings", c.Name)
+	for i := range want {
+		w := &want[i]
+		at := slices.IndexFunc(e.Settings.Channels, func(x effectiveChannel) bool { return x.ID == w.ID })
+		if at < 0 {
+			return "", fmt.Errorf("channel %s is not in the gateway's settings", w.Name)
 		}
-		x := e.Settings.Channels[i]
-		if !x.Enabled || x.DesiredConnections != s.Suppliers.Connections || x.WindowSize != s.Suppliers.Window || x.RateLimit != s.Suppliers.RateLimit {
-			return "", fmt.Errorf("channel %s runs with enabled %t, %d × %d, rate %d; the scenario says %d × %d, rate %d", c.Name,
-				x.Enabled, x.DesiredConnections, x.WindowSize, x.RateLimit, s.Suppliers.Connections, s.Suppliers.Window, s.Suppliers.RateLimit)
+		x := e.Settings.Channels[at]
+		if x.Enabled != w.Enabled || x.DesiredConnections != w.Pool.Connections || x.WindowSize != w.Pool.Window || x.RateLimit != w.RateLimit {
+			return fmt.Sprintf("channel %s runs with enabled %t, %d × %d, rate %d; it is to be enabled %t, %d × %d, rate %d", w.Name,
+				x.Enabled, x.DesiredConnections, x.WindowSize, x.RateLimit, w.Enabled, w.Pool.Connections, w.Pool.Window, w.RateLimit), nil
 		}
-		if waitsFor := e.links(c, s); waitsFor != "" {
+		if waitsFor := e.links(w); waitsFor != "" {
 			return waitsFor, nil
 		}
 	}
 	return "", nil
 }
 
-// links says what a channel's connections still lack.
-func (e *effective) links(c channel, s *spec.Scenario) string {
+// links says what a channel's connections still lack, or have too much.
+func (e *effective) links(c *setting) string {
+	want := c.effectivePool()
 	for _, x := range e.Channels {
 		if x.Channel != c.ID {
 			continue
 		}
 		active, detail := 0, x.Detail
 		for _, l := range x.Connections {
-			if l.State == "active" && l.Window == s.Suppliers.Window {
+			if l.State == "active" && l.Window == want.Window {
 				active++
 			} else if l.LastError != "" {
 				detail = l.LastError
 			}
 		}
-		if x.State != "open" || active != s.Suppliers.Connections {
-			return fmt.Sprintf("channel %s is %s with %d of %d connections active %s", c.Name, x.State, active, s.Suppliers.Connections, detail)
+		if c.Enabled && x.State != "open" || active != want.Connections {
+			return fmt.Sprintf("channel %s is %s with %d of %d connections active %s", c.Name, x.State, active, want.Connections, detail)
 		}
+		return ""
+	}
+	if want.Connections == 0 {
 		return ""
 	}
 	return fmt.Sprintf("channel %s does not run", c.Name)

@@ -28,7 +28,7 @@ type measured struct {
 }
 
 // trace joins the records of customers and suppliers by number and Msg_Id.
-func trace(w *verify.Witness, plan *load.Plan) []measured {
+func trace(w *verify.Witness, plan *load.Plan, starts []int64) []measured {
 	seen := map[uint64][]*ismg.Submit{}
 	for i := range w.Suppliers.Submits {
 		s := &w.Suppliers.Submits[i]
@@ -60,10 +60,12 @@ func trace(w *verify.Witness, plan *load.Plan) []measured {
 		}
 		for i := range c.Sent {
 			m := measured{sent: &c.Sent[i], enterprise: e}
-			if o, ok := plan.Origin(m.sent.Key); ok {
+			number := m.sent.Key & numberMask
+			if m.phase = phaseOf(m.sent, plan, starts); m.phase < 0 {
+				o, _ := plan.Origin(number)
 				m.phase = o.Phase
 			}
-			tries := seen[m.sent.Key]
+			tries := seen[number]
 			slices.SortFunc(tries, func(a, b *ismg.Submit) int { return cmp.Compare(a.Recv, b.Recv) })
 			for k, s := range tries {
 				if k == 0 {
@@ -87,6 +89,19 @@ func trace(w *verify.Witness, plan *load.Plan) []measured {
 		}
 	}
 	return list
+}
+
+// numberMask cuts the count off the key of one of several messages to a number.
+const numberMask = 1<<40 - 1
+
+// phaseOf is the phase that a SUBMIT was due in; -1 when it was due in none.
+func phaseOf(s *sp.Sent, plan *load.Plan, starts []int64) int {
+	for i := range starts {
+		if s.Due >= starts[i] && s.Due < starts[i]+int64(plan.Phases[i].Hold) {
+			return i
+		}
+	}
+	return -1
 }
 
 // added is the gateway's own share of the way from the customer's SUBMIT to the
@@ -225,7 +240,7 @@ func firstTimes(enterprises int, list []measured) (all []int64, by [][]int64) {
 
 // steps makes the steps of the report, one per phase; validity is filled in by the
 // caller.
-func steps(s *spec.Scenario, plan *load.Plan, list []measured, w *verify.Witness) []result.Step {
+func steps(s *spec.Scenario, plan *load.Plan, starts []int64, list []measured, w *verify.Witness) []result.Step {
 	excess := verify.Excess(w)
 	finals := map[uint64]int64{}
 	for i := range w.Database.Messages {
@@ -259,6 +274,7 @@ func steps(s *spec.Scenario, plan *load.Plan, list []measured, w *verify.Witness
 			OfferedTPS: new(float64(g.offered) / p.Hold.Seconds()), FinalTPS: rate(ends[i]), SubmitRespFire: new(g.respFire.latency()),
 			AcceptedTPS: smaller(rate(g.accepted), new(float64(g.ok)/p.Hold.Seconds())),
 		}
+		poolFigures(s, &out[i], p, starts[i], w)
 		if len(s.Enterprises) > 1 {
 			for k := range s.Enterprises {
 				e := &each[i][k]
@@ -270,6 +286,66 @@ func steps(s *spec.Scenario, plan *load.Plan, list []measured, w *verify.Witness
 	}
 	return out
 }
+
+// poolFigures compares a step with what the pools of the primary channels allow.
+func poolFigures(s *spec.Scenario, step *result.Step, p *load.Phase, start int64, w *verify.Witness) {
+	pool := s.Suppliers.Pool()
+	if p.Pool != nil {
+		pool = *p.Pool
+	}
+	step.Pool = pool.String()
+	slots := float64(len(s.Carriers) * pool.Connections * pool.Window)
+	middle := s.Behaviour.SubmitRTT.At(math.MaxUint64 / 2)
+	if step.FirstSubmit.TPS != nil && middle > 0 {
+		step.PoolRate = new(*step.FirstSubmit.TPS / (slots / middle.Seconds()))
+	}
+	end := start + int64(p.Hold)
+	type event struct {
+		at int64
+		by int
+	}
+	var events []event
+	n, refused := 0, 0
+	names := map[string]string{}
+	for _, c := range channels(s) {
+		names[c.Login] = c.Name
+	}
+	times := map[string][]int64{}
+	for i := range w.Suppliers.Submits {
+		x := &w.Suppliers.Submits[i]
+		if x.Recv < start || x.Recv >= end {
+			continue
+		}
+		n++
+		times[names[x.Account]] = append(times[names[x.Account]], x.Recv)
+		if x.Result == flowControl {
+			refused++
+		}
+		events = append(events, event{x.Recv, 1})
+		if x.Sent != 0 {
+			events = append(events, event{x.Sent, -1})
+		}
+	}
+	if n == 0 {
+		return
+	}
+	slices.SortFunc(events, func(a, b event) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.by, b.by)) })
+	open, peak := 0, 0
+	for _, e := range events {
+		open += e.by
+		peak = max(peak, open)
+	}
+	step.ChannelTPS = map[string]float64{}
+	for name, list := range times {
+		if tps := rate(list); tps != nil {
+			step.ChannelTPS[name] = *tps
+		}
+	}
+	step.PoolInflight, step.Result8 = new(float64(peak)/slots), new(float64(refused)/float64(n))
+}
+
+// flowControl is the result of a SUBMIT that came too fast.
+const flowControl = 8
 
 // series makes a row for every second of the load and the drain, counted from
 // zero on the shared clock.
@@ -388,7 +464,7 @@ func judgeClocks(s *spec.Scenario, start, end int64, planned int, list []*measur
 	}
 	limit := lateLimit
 	for _, o := range s.SLO {
-		if o.Max != nil {
+		if o.Max != nil && spec.Unit(o.Metric) == "ms" {
 			limit = max(lateLimit, *o.Max/20)
 			break
 		}

@@ -15,8 +15,8 @@ import (
 // fill writes everything measured into the report.
 func (r *run) fill() {
 	rep, w := r.report, r.witness
-	list := trace(w, r.plan)
-	rep.Steps = steps(r.s, r.plan, list, w)
+	list := trace(w, r.plan, r.starts)
+	rep.Steps = steps(r.s, r.plan, r.starts, list, w)
 	slow := slowBuild(r.Gateway)
 	byPhase := make([][]*measured, len(r.plan.Phases))
 	for i := range list {
@@ -40,7 +40,7 @@ func (r *run) fill() {
 		}
 	}
 	seconds := r.sampler.seconds
-	rep.Totals = totals(w)
+	rep.Totals = totals(w, r.plan.Total)
 	rep.Submits = submits(w, r.base.metrics, r.last.metrics)
 	rep.Channels = channelFigures(r.s, &w.Suppliers)
 	rep.Workflow = workflowFigures(w, r.base.metrics, r.last.metrics, r.clock.Time(r.loadEnd))

@@ -19,6 +19,7 @@ import (
 	"cmppgateway/scenarios/internal/load"
 	"cmppgateway/scenarios/internal/spec"
 	"cmppgateway/scenarios/internal/verify"
+	"cmppgateway/simulator/hostile"
 	"cmppgateway/simulator/ismg"
 	"cmppgateway/simulator/simclock"
 	"cmppgateway/simulator/sp"
@@ -111,6 +112,7 @@ type run struct {
 	rdb        *redis.Client
 	http       *http.Client
 	gateway    life
+	settings   []setting // of the channels, as they are to be now; under mu
 	faults     []verify.Fault
 	unknowns   unknowns
 	gatewayLog *os.File
@@ -300,10 +302,25 @@ func (r *run) drive(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	var handsets sync.WaitGroup
+	var failed error
+	handsets.Go(func() {
+		if failed = r.sendUplinks(ctx, zero); failed != nil {
+			cancel(failed)
+		}
+	})
 	err := r.beside(ctx, cancel, zero, func() error { return r.phases(ctx, cancel) })
 	if err != nil {
+		cancel(err)
+	}
+	handsets.Wait()
+	if err = errors.Join(err, failed); err != nil {
 		return err
 	}
+	if err := r.replayUplinks(); err != nil {
+		return err
+	}
+	r.isolate()
 	if r.to, err = r.sampler.count(ctx, r.conn); err != nil {
 		return unfit("%w", err)
 	}
@@ -312,10 +329,19 @@ func (r *run) drive(ctx context.Context) error {
 }
 
 // phases runs the phases one after another without a gap: what is due is fired,
-// whatever became of what was before.
+// whatever became of what was before. Only a phase that asks for another pool, or that
+// drains, is waited for.
 func (r *run) phases(ctx context.Context, cancel context.CancelCauseFunc) error {
 	for i := range r.plan.Phases {
 		p := &r.plan.Phases[i]
+		if p.Pool != nil {
+			if err := r.repool(ctx, *p.Pool); err != nil {
+				return err
+			}
+		}
+		if i > 0 && (p.Pool != nil || r.plan.Phases[i-1].Drain) {
+			r.shift(i)
+		}
 		if err := r.wait(ctx, r.starts[i]-int64(lead)); err != nil {
 			return err
 		}
@@ -326,21 +352,94 @@ func (r *run) phases(ctx context.Context, cancel context.CancelCauseFunc) error 
 			}
 		}
 		r.say("phase " + p.Name)
-		if err := r.fire(ctx, cancel, p, r.starts[i]); err != nil {
+		calm := r.attack(ctx, p, r.starts[i])
+		err := r.fire(ctx, cancel, p, r.starts[i])
+		if err = errors.Join(err, calm()); err != nil {
 			return err
 		}
 		end := r.starts[i] + int64(p.Hold)
-		if last := i == len(r.plan.Phases)-1; last || len(r.s.Faults) == 0 && p.Measure && !r.plan.Phases[i+1].Measure {
+		last := i == len(r.plan.Phases)-1
+		if p.Drain && !last {
+			if err := r.wait(ctx, end); err != nil {
+				return err
+			}
+			if err := r.drain(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		if last || len(r.s.Faults) == 0 && p.Measure && !r.plan.Phases[i+1].Measure {
 			if err := r.wait(ctx, end); err != nil || last {
 				return err // after the last phase everything is counted anyway
 			}
-			var err error
 			if r.to, err = r.sampler.count(ctx, r.conn); err != nil {
 				return unfit("%w", err)
 			}
 		}
 	}
 	return nil
+}
+
+// shift moves the start of a phase, and of those behind it, to a moment from now, when
+// that is later.
+func (r *run) shift(i int) {
+	by := r.clock.Now() + 2*int64(lead) - r.starts[i]
+	for k := i; by > 0 && k < len(r.starts); k++ {
+		r.starts[k] += by
+	}
+}
+
+// repool switches every channel to another pool and waits until it is there.
+func (r *run) repool(ctx context.Context, p spec.Pool) error {
+	r.say("switching to " + p.String())
+	if err := r.switchTo(ctx, r.s.Channels(""), func(x *setting) { x.Pool = p }); err != nil {
+		return unfit("%w", err)
+	}
+	if err := r.linksBack(ctx); err != nil {
+		return &lostError{fmt.Errorf("switch to %s: %w", p, err)}
+	}
+	return nil
+}
+
+// attack keeps the phase's hostile connections coming; the function it returns ends
+// them, and says when they were none.
+func (r *run) attack(ctx context.Context, p *load.Phase, start int64) (calm func() error) {
+	if p.Hostile == 0 {
+		return func() error { return nil }
+	}
+	a := &hostile.Attack{Addr: r.files.Inbound, Connections: p.Hostile, Seed: r.s.Seed}
+	ctx, stop := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if r.wait(ctx, start) == nil {
+			a.Run(ctx)
+		}
+	})
+	return func() error {
+		err := r.wait(ctx, start+int64(p.Hold))
+		stop()
+		wg.Wait()
+		if n := a.Counts(); err == nil && n.Opened < int64(p.Hostile) {
+			return unfit("phase %s: %d hostile connections were opened, want at least %d", p.Name, n.Opened, p.Hostile)
+		}
+		return err
+	}
+}
+
+// isolate records which phases were disturbed, and who must not have felt it.
+func (r *run) isolate() {
+	x := verify.Isolation{Untouched: r.s.Untouched()}
+	disturbed := false
+	for i, p := range r.plan.Phases {
+		if !p.Measure {
+			continue
+		}
+		disturbed = disturbed || p.Disturbing()
+		x.Phases = append(x.Phases, verify.IsolationPhase{From: r.starts[i], Until: r.starts[i] + int64(p.Hold), Disturbed: p.Disturbing()})
+	}
+	if disturbed {
+		r.terms.Isolation = x
+	}
 }
 
 // fire sends a phase's messages of every customer at the same time.

@@ -177,14 +177,26 @@ func (r *run) tool(ctx context.Context, args ...string) error {
 func (r *run) startSuppliers(ctx context.Context) error {
 	p := ismg.Profile{Seed: r.s.Seed, Behaviour: r.s.Behaviour}
 	r.terms.Accounts = map[string]verify.SupplierAccount{}
-	for i, c := range channels(r.s) {
-		p.Accounts = append(p.Accounts, ismg.Account{
-			ID: c.Login, Secret: supplierSecret, MaxConnections: r.s.Suppliers.Connections, Window: r.s.Suppliers.Window,
-			RateLimit: r.s.Suppliers.RateLimit, GatewayCode: uint32(100 + i), Prefixes: r.s.Carriers[c.Carrier].Prefixes,
-		})
-		r.terms.Accounts[c.Login] = verify.SupplierAccount{ID: c.ID, Connections: r.s.Suppliers.Connections, Window: r.s.Suppliers.Window}
+	contract := r.s.Contract()
+	r.settings = initial(r.s)
+	long := false
+	for i := range r.s.Kinds {
+		long = long || r.s.Kinds[i].Long != nil
 	}
-	server, err := ismg.New(p, r.clock, ismg.Options{Log: r.Log, Place: r.plan.Place})
+	for i, c := range r.settings {
+		prefixes := r.s.Carriers[c.Carrier].Prefixes
+		for k := range r.s.Kinds {
+			if r.s.Kinds[k].Number != "" {
+				prefixes = nil // its carrier is for the gateway to know
+			}
+		}
+		p.Accounts = append(p.Accounts, ismg.Account{
+			ID: c.Login, Secret: supplierSecret, MaxConnections: contract.Connections, Window: contract.Window,
+			RateLimit: c.RateLimit, GatewayCode: uint32(100 + i), Prefixes: prefixes, Behaviour: r.s.Suppliers.Only[c.Name].Behaviour,
+		})
+		r.terms.Accounts[c.Login] = verify.SupplierAccount{ID: c.ID, Connections: contract.Connections, Window: contract.Window}
+	}
+	server, err := ismg.New(p, r.clock, ismg.Options{Log: r.Log, Place: r.plan.Place, KeepContent: long})
 	if err != nil {
 		return unfit("suppliers: %w", err)
 	}
@@ -211,7 +223,10 @@ func (r *run) startSuppliers(ctx context.Context) error {
 }
 
 func (r *run) seedDatabase(ctx context.Context) error {
-	return r.tool(ctx, "seed", "--file", r.path(seedFile))
+	if err := r.tool(ctx, "seed", "--file", r.path(seedFile)); err != nil {
+		return err
+	}
+	return r.setPolicy(ctx)
 }
 
 // startGateway starts the child and waits for it, with other ports when the ones
@@ -319,7 +334,7 @@ func (r *run) readBack(ctx context.Context) error {
 		if _, err := get(ctx, r.http, "http://"+r.files.Admin+"/api/admin/effective", &e); err != nil {
 			return "the settings cannot be read: " + err.Error(), nil //nolint:nilerr // it is asked again
 		}
-		return e.matches(r.s)
+		return e.matches(r.s, r.wanted())
 	})
 	if err != nil {
 		return unfit("%w", err)
@@ -343,6 +358,14 @@ func (r *run) readBack(ctx context.Context) error {
 	return r.observe(ctx)
 }
 
+func total(m map[string]int64) int64 {
+	n := int64(0)
+	for _, v := range m {
+		n += v
+	}
+	return n
+}
+
 // opening records the balances and compares them with the scenario.
 func (r *run) opening(ctx context.Context) error {
 	books, err := verify.Books(ctx, r.conn)
@@ -351,9 +374,17 @@ func (r *run) opening(ctx context.Context) error {
 	}
 	x := r.s.Expect()
 	t := &r.terms
-	t.Price, t.Units, t.Hash, t.Backup = r.s.Price, r.s.Content.Units, r.plan.Hash, len(r.s.Suppliers.PerCarrier) > 1
+	t.Price, t.Backup = r.s.Price, len(r.s.Suppliers.PerCarrier) > 1
+	for i := range r.s.Kinds {
+		k := &r.s.Kinds[i]
+		t.Kinds = append(t.Kinds, verify.Kind{
+			Name: k.Name, Units: k.Units, Parts: k.Parts, Long: k.Long != nil, Missing: k.Long != nil && k.Long.Missing,
+			Reason: spec.Reasons[k.Refused].Code, Stat: k.Stat, Result: uint32(k.Result),
+		})
+	}
 	t.Expected = verify.Expected{
-		Messages: x.Messages, RefusedSubmits: x.RefusedSubmits, Receipts: x.Delivered + x.Failed + x.Refused, Early: x.Early,
+		Messages: x.Messages, RefusedSubmits: x.RefusedSubmits, Receipts: x.Delivered + x.Failed + x.Refused + total(x.Intercepted), Early: x.Early,
+		Long: x.Long, Intercepted: x.Turned + total(x.Intercepted),
 		Charged: map[string]int64{}, Refunded: map[string]int64{}, Released: map[string]int64{},
 	}
 	for i, e := range r.s.Enterprises {

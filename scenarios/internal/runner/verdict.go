@@ -2,6 +2,7 @@ package runner
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"cmppgateway/reports/result"
@@ -15,50 +16,80 @@ func objectives(s *spec.Scenario, steps []result.Step) (list []result.SLO, misse
 	for _, o := range s.SLO {
 		for i := range steps {
 			step := &steps[i]
-			if step.Warmup {
+			if step.Warmup || o.Phase != "" && o.Phase != step.Name {
 				continue
 			}
-			y := result.SLO{Metric: o.Metric, Step: step.Name}
-			y.Value, y.N, y.Reason = value(step, o.Metric)
-			if o.Max != nil {
-				y.Op, y.Limit, y.Unit = "<=", *o.Max, "ms"
-				y.OK = y.Value != nil && *y.Value <= y.Limit
-			} else {
-				y.Op, y.Limit, y.Unit = ">=", *o.Min, "TPS"
-				y.OK = y.Value != nil && *y.Value >= y.Limit
+			for _, bound := range []struct {
+				op    string
+				limit *float64
+			}{{"<=", o.Max}, {">=", o.Min}} {
+				if bound.limit == nil {
+					continue
+				}
+				y := result.SLO{Metric: o.Metric, Step: step.Name, Enterprise: o.Enterprise, Op: bound.op, Limit: *bound.limit, Unit: spec.Unit(o.Metric)}
+				if y.Unit == "ratio" {
+					y.Unit = ""
+				}
+				y.Value, y.N, y.Reason = value(step, o.Metric, o.Enterprise)
+				y.OK = y.Value != nil && (bound.op == "<=" && *y.Value <= y.Limit || bound.op == ">=" && *y.Value >= y.Limit)
+				name := o.Metric + " of " + step.Name
+				if o.Enterprise != "" {
+					name = o.Metric + " of " + o.Enterprise + " in " + step.Name
+				}
+				switch {
+				case y.OK:
+				case y.Value == nil:
+					unmeasured = append(unmeasured, name)
+				case !step.Valid:
+					y.Reason = "missed while the clocks could not be believed: " + strings.Join(step.Validity.Notes, ", ")
+					unmeasured = append(unmeasured, name)
+				default:
+					missed = append(missed, strings.TrimSpace(fmt.Sprintf("%s is %.4g %s", name, *y.Value, y.Unit))+fmt.Sprintf(", limit %.4g", y.Limit))
+				}
+				list = append(list, y)
 			}
-			name := o.Metric + " of " + step.Name
-			switch {
-			case y.OK:
-			case y.Value == nil:
-				unmeasured = append(unmeasured, name)
-			case !step.Valid:
-				y.Reason = "missed while the clocks could not be believed: " + strings.Join(step.Validity.Notes, ", ")
-				unmeasured = append(unmeasured, name)
-			default:
-				missed = append(missed, fmt.Sprintf("%s is %.4g %s, limit %.4g", name, *y.Value, y.Unit, y.Limit))
-			}
-			list = append(list, y)
 		}
 	}
 	return list, missed, unmeasured
 }
 
-// value is a metric of a step with the number of samples behind it.
-func value(step *result.Step, metric string) (v *float64, n int64, reason string) {
+// value is a metric of a step, or of one enterprise in it, with the number of samples
+// behind it.
+func value(step *result.Step, metric, enterprise string) (v *float64, n int64, reason string) {
 	family, name, _ := strings.Cut(metric, ".")
+	resp, first := &step.SubmitResp, &step.FirstSubmit
+	if enterprise != "" {
+		i := slices.IndexFunc(step.Enterprises, func(e result.StepEnterprise) bool { return e.Enterprise == enterprise })
+		if i >= 0 {
+			resp, first = &step.Enterprises[i].SubmitResp, &step.Enterprises[i].FirstSubmit
+		} else if len(step.Enterprises) > 0 {
+			return nil, 0, "no such enterprise"
+		}
+	}
 	var l result.Latency
 	switch family {
 	case "submit_resp":
-		l = step.SubmitResp.Latency
+		l = resp.Latency
 	case "first_submit":
-		l = step.FirstSubmit.Latency
+		l = first.Latency
 	case "receipts":
 		l = step.Receipts.Latency
 	case "added":
 		l = step.Added
 	case "accepted":
 		return step.AcceptedTPS, step.SubmitResp.OK, ""
+	case "pool":
+		if name == "rate" {
+			return step.PoolRate, first.N, first.Reason
+		}
+		return step.PoolInflight, first.N, ""
+	case "channel":
+		if tps, ok := step.ChannelTPS[name]; ok {
+			return &tps, first.N, ""
+		}
+		return nil, 0, "it had no two SUBMITs"
+	case "result_8":
+		return step.Result8, first.N, ""
 	}
 	switch name {
 	case "p50":
@@ -68,7 +99,7 @@ func value(step *result.Step, metric string) (v *float64, n int64, reason string
 	case "p99":
 		v = l.P99
 	case "tps":
-		return step.FirstSubmit.TPS, l.N, ""
+		return first.TPS, l.N, ""
 	}
 	return v, l.N, l.Reason
 }

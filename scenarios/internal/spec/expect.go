@@ -23,7 +23,12 @@ const (
 // Expectation is what a scenario must come to if every card of its decks is
 // dealt and nothing else happens.
 type Expectation struct {
-	Messages int64
+	// Messages are recipients; Turned are those whose SUBMIT is refused at the entrance.
+	Messages, Turned int64
+	// Intercepted were accepted at the entrance and refused by a rule, by reason word.
+	Intercepted map[string]int64
+	// Long are messages that customers send in segments.
+	Long int64
 	// First and Resends are SUBMITs to suppliers.
 	First, Resends int64
 	// Fates of the messages. Submitted are accepted without a receipt; Refused
@@ -41,7 +46,7 @@ type Expectation struct {
 // ExpectedBooks is one enterprise's money by the outcome table.
 type ExpectedBooks struct {
 	Enterprise                                    string
-	Messages                                      int64
+	Messages, TopUps                              int64
 	ChargedN, RefundedN, ReleasedN                int64
 	Opening, Charged, Refunded, Released, Closing int64
 }
@@ -56,55 +61,75 @@ func (s *Scenario) Place(enterprise, ordinal int) ismg.Place {
 	return ismg.Place{Group: uint64(enterprise), Block: uint64(ordinal / block), Index: ordinal % block}
 }
 
-// Expect deals every message its fates and applies the outcome table.
+// Expect deals every message its fates and applies the outcome table. What faults
+// and single channels' own behaviour change comes on top.
 func (s *Scenario) Expect() Expectation {
-	x := Expectation{FailedBy: map[string]int64{}}
+	x := Expectation{FailedBy: map[string]int64{}, Intercepted: map[string]int64{}}
 	deck := ismg.NewDeck(s.Seed, s.Behaviour.Deck, func(key uint64) ismg.Place {
 		return s.Place(int(key>>32), int(key&math.MaxUint32))
 	})
 	for i, e := range s.Enterprises {
 		b := ExpectedBooks{Enterprise: e.ID, Opening: e.Balance}
-		n := 0
+		ordinal := 0
 		for _, p := range s.Phases {
-			n += p.Messages(e)
+			for _, kind := range p.Deal(p.Messages(e)) {
+				k := &s.Kinds[kind]
+				for range k.Recipients {
+					b.Messages++
+					s.expectOne(deck, uint64(i)<<32|uint64(ordinal), k, &x, &b)
+					ordinal++
+				}
+			}
 		}
-		for ordinal := range n {
-			s.expectOne(deck, uint64(i)<<32|uint64(ordinal), &x, &b)
+		for _, f := range s.Faults {
+			if f.Fault == TopUp && f.Enterprise == e.ID {
+				b.TopUps += f.Value
+			}
 		}
-		b.Messages = int64(n)
-		b.Charged, b.Refunded, b.Released = b.ChargedN*s.Amount(), b.RefundedN*s.Amount(), b.ReleasedN*s.Amount()
-		b.Closing = b.Opening - b.Charged + b.Refunded
+		b.Closing = b.Opening + b.TopUps - b.Charged + b.Refunded
 		x.Messages += b.Messages
 		x.Enterprises = append(x.Enterprises, b)
 	}
 	return x
 }
 
-func (s *Scenario) expectOne(deck *ismg.Deck, key uint64, x *Expectation, b *ExpectedBooks) {
-	x.First++
+func (s *Scenario) expectOne(deck *ismg.Deck, key uint64, k *Kind, x *Expectation, b *ExpectedBooks) {
+	if k.Long != nil {
+		x.Long++
+	}
+	switch {
+	case k.Result != 0:
+		x.Turned++
+		return
+	case k.Refused != "":
+		x.Intercepted[k.Refused]++
+		return
+	}
+	x.First += k.Parts
 	for attempt := range maxSubmits {
 		if attempt > 0 {
-			x.Resends++
+			x.Resends += k.Parts
 		}
 		f := deck.Fate(key, attempt)
 		if f.Result != 0 {
-			x.RefusedSubmits++
+			x.RefusedSubmits += k.Parts
 			if f.Result != resultFlow {
 				break
 			}
 			continue
 		}
 		b.ChargedN++
+		b.Charged += s.Amount(k)
 		switch f.Card { //nolint:exhaustive // the other cards change nothing here
 		case ismg.ReceiptEarly:
-			x.Early++
+			x.Early += k.Parts
 		case ismg.ReceiptTwice:
-			x.Twice++
+			x.Twice += k.Parts
 		case ismg.RespSilent, ismg.RespWrongSeq:
-			x.Unanswered++
+			x.Unanswered += k.Parts
 		case ismg.RespLate:
 			if s.Behaviour.LateBy == 0 || s.Behaviour.LateBy > s.Suppliers.Response {
-				x.Unanswered++
+				x.Unanswered += k.Parts
 			}
 		}
 		switch f.Stat {
@@ -116,11 +141,13 @@ func (s *Scenario) expectOne(deck *ismg.Deck, key uint64, x *Expectation, b *Exp
 			x.Failed++
 			x.FailedBy[f.Stat]++
 			b.RefundedN++
+			b.Refunded += s.Amount(k)
 		}
 		return
 	}
 	x.Refused++
 	b.ReleasedN++
+	b.Released += s.Amount(k)
 }
 
 // rtt is the middle and the slow round trip of a SUBMIT.
@@ -197,7 +224,7 @@ func (s *Scenario) Warnings() []string {
 	}
 	for _, o := range s.SLO {
 		for _, p := range s.Phases {
-			if o.Metric == "first_submit.tps" && p.Measure && *o.Min > p.TPS(s.Enterprises) {
+			if o.Metric == "first_submit.tps" && o.Min != nil && o.Enterprise == "" && (o.Phase == "" || o.Phase == p.Name) && p.Measure && *o.Min > p.TPS(s.Enterprises) {
 				w = append(w, fmt.Sprintf("%s of at least %g cannot be met by phase %s, which offers %g", o.Metric, *o.Min, p.Name, p.TPS(s.Enterprises)))
 			}
 		}
@@ -219,10 +246,23 @@ func (s *Scenario) Explain(w io.Writer) error {
 	}
 	fmt.Fprintf(&b, "  messages  %d: delivered %d, submitted without receipt %d, failed %d%s, refused by every supplier %d\n",
 		x.Messages, x.Delivered, x.Submitted, x.Failed, byStat(x.FailedBy), x.Refused)
+	if x.Turned > 0 || len(x.Intercepted) > 0 {
+		fmt.Fprintf(&b, "  refused   at the entrance %d, by a rule%s\n", x.Turned, byStat(x.Intercepted))
+	}
+	for i := range s.Kinds[1:] {
+		fmt.Fprintf(&b, "  kind      %s\n", s.Kinds[i+1].describe())
+	}
+	if u := &s.Uplinks; u.Count > 0 {
+		fmt.Fprintf(&b, "  uplinks   %d in %s, one in %d long, %d replayed per account\n", u.Count, u.Over, u.LongEvery, u.Replay)
+	}
 	fmt.Fprintf(&b, "  submits   first %d, resends %d, refused %d; receipts early %d, twice %d; unanswered %d\n", x.First, x.Resends, x.RefusedSubmits, x.Early, x.Twice, x.Unanswered)
 	for _, e := range x.Enterprises {
-		fmt.Fprintf(&b, "  money     %s: opening %d − charged %d (%d × %d) + refunded %d (%d) = closing %d; released %d (%d)\n",
-			e.Enterprise, e.Opening, e.Charged, e.ChargedN, s.Amount(), e.Refunded, e.RefundedN, e.Closing, e.Released, e.ReleasedN)
+		topUps := ""
+		if e.TopUps > 0 {
+			topUps = fmt.Sprintf(" + top-ups %d", e.TopUps)
+		}
+		fmt.Fprintf(&b, "  money     %s: opening %d%s − charged %d (%d messages at %d a unit) + refunded %d (%d) = closing %d; released %d (%d)\n",
+			e.Enterprise, e.Opening, topUps, e.Charged, e.ChargedN, s.Price, e.Refunded, e.RefundedN, e.Closing, e.Released, e.ReleasedN)
 	}
 	for _, f := range s.Faults {
 		fmt.Fprintf(&b, "  fault     %s at %s for %s; about %.0f SUBMITs outstanding\n", f.Fault, f.At, f.Down, s.OutstandingAt(f.At))

@@ -22,7 +22,7 @@ func TestSchedule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []spec.Injection{{Fault: spec.GatewayKill, At: 6 * time.Second, Down: time.Second}, {Fault: spec.PostgresCrash, At: 8 * time.Second, Down: 2 * time.Second}}
+	want := []spec.Injection{{Fault: spec.GatewayKill, At: 6 * time.Second, Down: time.Second, Every: 1}, {Fault: spec.PostgresCrash, At: 8 * time.Second, Down: 2 * time.Second, Every: 1}}
 	if !reflect.DeepEqual(s.Faults, want) {
 		t.Errorf("read %+v", s.Faults)
 	}
@@ -49,16 +49,22 @@ func TestSchedule(t *testing.T) {
 func TestScheduleFaults(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ schedule, place, problem string }{
-		"unknown fault":       {"[{fault: gateway-kil, at: 1s}]", ":16:22:", `"gateway-kil" is none of gateway-kill, postgres-crash`},
-		"unknown key":         {"[{fault: gateway-kill, when: 1s}]", ":16:36:", "unknown key"},
-		"no time":             {"[{fault: gateway-kill}]", ":16:14:", "missing"},
-		"time without a unit": {"[{fault: gateway-kill, at: 1}]", ":16:40:", "duration with its unit"},
-		"negative":            {"[{fault: gateway-kill, at: -1s}]", ":16:40:", "is not in"},
-		"after the phases":    {"[{fault: gateway-kill, at: 15s}]", ":16:40:", "15s…16s does not lie inside a phase; the phases end at 5s, 15s"},
-		"before measuring":    {"[{fault: gateway-kill, at: 5500ms}]", ":16:40:", "5.5s is before 6s: measuring must have begun"},
-		"until after the end": {"[{fault: gateway-kill, at: 14s, down: 2s}]", ":16:40:", "does not lie inside a phase"},
-		"one in another":      {"[{fault: gateway-kill, at: 6s, down: 2s}, {fault: postgres-crash, at: 7s}]", ":16:83:", "7s is before the end of the fault above, 8s"},
-		"no list":             {"{fault: gateway-kill, at: 1s}", ":16:13:", "want a list"},
+		"unknown fault":                 {"[{fault: gateway-kil, at: 1s}]", ":16:22:", `"gateway-kil" is none of channel-disabled, `},
+		"unknown key":                   {"[{fault: gateway-kill, when: 1s}]", ":16:36:", "unknown key"},
+		"no time":                       {"[{fault: gateway-kill}]", ":16:14:", "missing"},
+		"time without a unit":           {"[{fault: gateway-kill, at: 1}]", ":16:40:", "duration with its unit"},
+		"negative":                      {"[{fault: gateway-kill, at: -1s}]", ":16:40:", "is not in"},
+		"after the phases":              {"[{fault: gateway-kill, at: 15s}]", ":16:40:", "15s…16s does not lie inside a phase; the phases end at 5s, 15s"},
+		"before measuring":              {"[{fault: gateway-kill, at: 5500ms}]", ":16:40:", "5.5s is before 6s: measuring must have begun"},
+		"until after the end":           {"[{fault: gateway-kill, at: 14s, down: 2s}]", ":16:40:", "does not lie inside a phase"},
+		"one in another":                {"[{fault: gateway-kill, at: 6s, down: 2s}, {fault: postgres-crash, at: 7s}]", ":16:83:", "7s is before the end of the fault above, 8s"},
+		"a fault that takes no channel": {"[{fault: gateway-kill, at: 6s, channel: primary}]", ":16:53:", "does not belong to gateway-kill"},
+		"no such channel":               {"[{fault: connection-rst, at: 6s, channel: fixed-primary}]", ":16:14:", `no channel or role "fixed-primary"`},
+		"no such enterprise":            {"[{fault: customer-mute, at: 6s, enterprise: ent-z}]", ":16:14:", `no enterprise "ent-z"`},
+		"scale without pools":           {"[{fault: scale, at: 6s}]", ":16:14:", "missing"},
+		"scale beyond the contract":     {"[{fault: scale, at: 6s, to: [9x1]}]", ":16:42:", "from 1x1 to 8x64"},
+		"away after the end":            {"[{fault: customer-offline, at: 14s, down: 2s}]", ":16:44:", "does not lie inside the load"},
+		"no list":                       {"{fault: gateway-kill, at: 1s}", ":16:13:", "want a list"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -93,7 +99,7 @@ func TestCatalogueOfFaults(t *testing.T) {
 		if !s.Needs(fault) || len(s.Warnings()) > 0 {
 			t.Errorf("fault-%s: schedule %+v, warnings %q", fault, s.Faults, s.Warnings())
 		}
-		if n := s.OutstandingAt(s.Faults[0].At); n < 2*spec.MinOutstanding {
+		if n := s.OutstandingAt(s.Faults[0].At); n < 2*50 {
 			t.Errorf("fault-%s meets %.0f SUBMITs", fault, n)
 		}
 		if x := s.Expect(); x.RefusedSubmits > 0 || s.Limit > 90*time.Second {

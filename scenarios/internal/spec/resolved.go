@@ -29,6 +29,10 @@ func (s *Scenario) Resolved() ([]byte, error) {
 	if err := nest(gateway, s.Gateway); err != nil {
 		return nil, err
 	}
+	var uplinks any
+	if s.Uplinks.Count > 0 {
+		uplinks = resolvedUplinks(s.Uplinks)
+	}
 	about := s.About
 	if about == "" {
 		about = s.Name
@@ -43,19 +47,26 @@ func (s *Scenario) Resolved() ([]byte, error) {
 		{"allow_zero_price", s.AllowZeroPrice},
 		{"limit", s.Limit},
 		{"content", map[string]any{"text": s.Content.Text, "units": s.Content.Units}},
+		{"policy", resolvedPolicy(s.Policy)},
+		{"messages", resolvedKinds(s.Kinds)},
 		{"carriers", carriers},
 		{"suppliers", map[string]any{
 			"per_carrier": s.Suppliers.PerCarrier, "connections": s.Suppliers.Connections, "window": s.Suppliers.Window,
 			"rate_limit": s.Suppliers.RateLimit, "response": s.Suppliers.Response,
+			"only": onlys(s.Suppliers.Only),
 		}},
+		{"uplinks", uplinks},
 		{"behaviour", behaviour(s.Behaviour)},
 		{"enterprises", enterprises(s.Enterprises)},
-		{"phases", phases(s.Phases)},
+		{"phases", phases(s)},
 		{"faults", schedules(s.Faults)},
 		{"drain", map[string]any{"stable": s.Drain.Stable, "limit": s.Drain.Limit}},
 		{"gateway", gateway},
 		{"slo", objectives(s.SLO)},
 	} {
+		if section.value == nil {
+			continue
+		}
 		if err := add(section.key, section.value); err != nil {
 			return nil, err
 		}
@@ -156,14 +167,55 @@ func enterprises(list []Enterprise) []map[string]any {
 	out := make([]map[string]any, len(list))
 	for i, e := range list {
 		out[i] = map[string]any{"id": e.ID, "tps": e.TPS, "connections": e.Connections, "window": e.Window, "balance": e.Balance}
+		if e.Lane != "" {
+			out[i]["lane"] = e.Lane
+		}
 	}
 	return out
 }
 
-func phases(list []Phase) []map[string]any {
-	out := make([]map[string]any, len(list))
-	for i, p := range list {
-		out[i] = map[string]any{"name": p.Name, "hold": p.Hold, "measure": p.Measure, "scale": percent(p.Scale), "arrival": p.Arrival}
+func phases(s *Scenario) []map[string]any {
+	out := make([]map[string]any, len(s.Phases))
+	for i, p := range s.Phases {
+		m := map[string]any{
+			"name": p.Name, "hold": p.Hold, "measure": p.Measure, "scale": percent(p.Scale), "arrival": p.Arrival,
+			"drain": p.Drain, "disturbed": p.Disturbed,
+		}
+		if len(p.Mix) > 0 {
+			m["mix"] = shares(s, p.Mix)
+		}
+		if p.Pool != nil {
+			m["pool"] = p.Pool.String()
+		}
+		if p.Hostile > 0 {
+			m["hostile"] = p.Hostile
+		}
+		if len(p.Scales) > 0 {
+			scales := map[string]string{}
+			for id, x := range p.Scales {
+				scales[id] = percent(x)
+			}
+			m["scales"] = scales
+		}
+		out[i] = m
+	}
+	return out
+}
+
+func onlys(list map[string]Only) map[string]any {
+	out := map[string]any{}
+	for name, x := range list {
+		m := map[string]any{}
+		if x.RateLimit != nil {
+			m["rate_limit"] = *x.RateLimit
+		}
+		if x.Enabled != nil {
+			m["enabled"] = *x.Enabled
+		}
+		if x.Behaviour != nil {
+			m["behaviour"] = behaviour(*x.Behaviour)
+		}
+		out[name] = m
 	}
 	return out
 }
@@ -171,12 +223,27 @@ func phases(list []Phase) []map[string]any {
 func objectives(list []SLO) []map[string]any {
 	out := make([]map[string]any, len(list))
 	for i, o := range list {
-		out[i] = map[string]any{"metric": o.Metric}
-		if o.Max != nil {
-			out[i]["max"] = time.Duration(*o.Max * float64(time.Millisecond))
-		} else {
-			out[i]["min"] = *o.Min
+		m := map[string]any{"metric": o.Metric}
+		if o.Phase != "" {
+			m["phase"] = o.Phase
 		}
+		if o.Enterprise != "" {
+			m["enterprise"] = o.Enterprise
+		}
+		write := func(key string, v *float64) {
+			switch {
+			case v == nil:
+			case Unit(o.Metric) == "ms":
+				m[key] = time.Duration(*v * float64(time.Millisecond))
+			case Unit(o.Metric) == "ratio":
+				m[key] = percent(*v)
+			default:
+				m[key] = *v
+			}
+		}
+		write("max", o.Max)
+		write("min", o.Min)
+		out[i] = m
 	}
 	return out
 }

@@ -1,6 +1,8 @@
 package spec
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"cmppgateway/simulator/ismg"
@@ -18,8 +20,13 @@ type Scenario struct {
 	// then only be invalid.
 	AllowZeroPrice bool
 	// Limit is the wall-clock limit of the whole run.
-	Limit       time.Duration
-	Content     Content
+	Limit   time.Duration
+	Content Content
+	// Kinds of messages; the first is what Content says, and all there is without
+	// others.
+	Kinds       []Kind
+	Policy      Policy
+	Uplinks     Uplinks
 	Carriers    []Carrier
 	Suppliers   Suppliers
 	Behaviour   ismg.Behaviour
@@ -60,6 +67,43 @@ type Suppliers struct {
 	RateLimit int
 	// Response is how long a SUBMIT may stay unanswered before it is unknown.
 	Response time.Duration
+	// Only is what is different for single channels, by name (carrier-role).
+	Only map[string]Only
+}
+
+// Only is what one channel has of its own; nil is as the others.
+type Only struct {
+	RateLimit *int
+	Enabled   *bool
+	Behaviour *ismg.Behaviour
+}
+
+// Pool is the connections of a channel and the window of each.
+type Pool struct{ Connections, Window int }
+
+func (p Pool) String() string { return fmt.Sprintf("%dx%d", p.Connections, p.Window) }
+
+// Pool is what channels start with.
+func (s *Suppliers) Pool() Pool { return Pool{s.Connections, s.Window} }
+
+// Contract is the most connections and the largest window that a channel has at any
+// time of the scenario: what the suppliers allow.
+func (s *Scenario) Contract() Pool {
+	most := s.Suppliers.Pool()
+	add := func(p Pool) {
+		most.Connections, most.Window = max(most.Connections, p.Connections), max(most.Window, p.Window)
+	}
+	for _, p := range s.Phases {
+		if p.Pool != nil {
+			add(*p.Pool)
+		}
+	}
+	for _, f := range s.Faults {
+		for _, p := range f.To {
+			add(p)
+		}
+	}
+	return most
 }
 
 // Enterprise is a customer with one application.
@@ -70,6 +114,9 @@ type Enterprise struct {
 	Window      int
 	// Balance is the opening balance.
 	Balance int64
+	// Lane of its messages: verification, notification or marketing; empty is the
+	// gateway's default.
+	Lane string
 }
 
 // Phase is a stretch of load at the enterprises' rates times Scale.
@@ -78,8 +125,41 @@ type Phase struct {
 	Hold    time.Duration
 	Measure bool
 	Scale   float64
-	// Arrival is even or poisson.
+	// Arrival is even, poisson or burst: all that is due within a second at once.
 	Arrival string
+	// Scales are further factors for single enterprises; 0 sends nothing.
+	Scales map[string]float64
+	// Mix of kinds; empty is all plain.
+	Mix []Share
+	// Pool, when set, is switched to before the phase; the load starts when it is there.
+	Pool *Pool
+	// Drain waits after the phase until nothing is under way.
+	Drain bool
+	// Hostile connections to the customers' entrance beside the load.
+	Hostile int
+	// Disturbed marks a phase in which something happens that the enterprises without
+	// Scales in any phase must not feel; Hostile implies it.
+	Disturbed bool
+}
+
+// Disturbing says whether the phase is one that others must not feel.
+func (p *Phase) Disturbing() bool { return p.Disturbed || p.Hostile > 0 }
+
+// Untouched lists the enterprises whose own load is the same in every phase.
+func (s *Scenario) Untouched() []int {
+	var list []int
+	for i, e := range s.Enterprises {
+		touched := false
+		for _, p := range s.Phases {
+			if x, ok := p.Scales[e.ID]; ok && x != 1 {
+				touched = true
+			}
+		}
+		if !touched {
+			list = append(list, i)
+		}
+	}
+	return list
 }
 
 // Drain bounds the wait for everything to be empty.
@@ -91,8 +171,11 @@ type Drain struct {
 // SLO is an objective for every measured phase.
 type SLO struct {
 	Metric string
-	// Max bounds a latency from above, in milliseconds; Min a rate from below,
-	// in messages per second. Exactly one is set.
+	// Phase and Enterprise narrow it down; empty is all measured phases, and all
+	// enterprises together.
+	Phase, Enterprise string
+	// Max bounds a latency from above, in milliseconds, or a rate or a ratio; Min a
+	// rate or ratio from below. A rate is in messages per second.
 	Max, Min *float64
 }
 
@@ -100,18 +183,29 @@ type SLO struct {
 const (
 	Even    = "even"
 	Poisson = "poisson"
+	Burst   = "burst"
 )
 
-// Messages is how many messages the enterprise sends in the phase.
+// TPSOf is the rate of SUBMITs of an enterprise in the phase.
+func (p Phase) TPSOf(e Enterprise) float64 {
+	tps := e.TPS * p.Scale
+	if x, ok := p.Scales[e.ID]; ok {
+		tps *= x
+	}
+	return tps
+}
+
+// Messages is how many SUBMITs the enterprise sends in the phase; a long message
+// counts as one.
 func (p Phase) Messages(e Enterprise) int {
-	return int(e.TPS*p.Scale*p.Hold.Seconds() + 0.5)
+	return int(p.TPSOf(e)*p.Hold.Seconds() + 0.5)
 }
 
 // TPS is the target rate of the phase over all enterprises.
 func (p Phase) TPS(all []Enterprise) float64 {
 	sum := 0.0
 	for _, e := range all {
-		sum += e.TPS * p.Scale
+		sum += p.TPSOf(e)
 	}
 	return sum
 }
@@ -125,8 +219,16 @@ func (s *Scenario) Load() time.Duration {
 	return d
 }
 
-// Amount is what one message costs.
-func (s *Scenario) Amount() int64 { return s.Price * s.Content.Units }
+// channelMetric begins the metrics of single channels: SUBMITs per second.
+const channelMetric = "channel."
+
+// Unit of a metric: ms, TPS or ratio.
+func Unit(metric string) string {
+	if strings.HasPrefix(metric, channelMetric) {
+		return "TPS"
+	}
+	return metrics[metric]
+}
 
 // metrics that an objective can be about, with their unit.
 var metrics = map[string]string{
@@ -135,4 +237,9 @@ var metrics = map[string]string{
 	"receipts.p50": "ms", "receipts.p95": "ms", "receipts.p99": "ms",
 	"added.p50": "ms", "added.p95": "ms", "added.p99": "ms",
 	"first_submit.tps": "TPS", "accepted.tps": "TPS",
+	// First SUBMITs per second, and the most SUBMITs unanswered at a time, as a share
+	// of what the pools allow: connections × window ÷ round trip, connections × window.
+	"pool.rate": "ratio", "pool.inflight": "ratio",
+	// SUBMITs that suppliers refused with result 8, as a share of all they got.
+	"result_8": "ratio",
 }

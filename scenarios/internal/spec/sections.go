@@ -1,8 +1,11 @@
 package spec
 
 import (
+	"fmt"
 	"math"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf16"
@@ -39,12 +42,18 @@ func (d *decoder) scenario(name string, n *yaml.Node, path string) *Scenario {
 		Gateway: map[string]any{},
 	}
 	before := len(d.faults)
+	if m := child(resolve(n), "messages"); m != nil {
+		d.kinds(m, path+".messages", s) // phases name them, wherever they stand
+	}
 	d.mapping(n, path, map[string]field{
 		"about":            d.text(&s.About, 400),
 		"seed":             number(d, &s.Seed, 0, math.MaxInt64),
 		"price":            number(d, &s.Price, 0, 1_000_000),
 		"allow_zero_price": d.boolean(&s.AllowZeroPrice),
 		"limit":            d.duration(&s.Limit, 5*time.Second, maxLimit),
+		"policy":           func(n *yaml.Node, path string) { d.policy(n, path, &s.Policy) },
+		"uplinks":          func(n *yaml.Node, path string) { d.uplinks(n, path, &s.Uplinks) },
+		"messages":         func(*yaml.Node, string) {}, // read above
 		"content":          func(n *yaml.Node, path string) { d.content(n, path, &s.Content) },
 		"carriers":         func(n *yaml.Node, path string) { d.carriers(n, path, s) },
 		"suppliers":        func(n *yaml.Node, path string) { d.suppliers(n, path, &s.Suppliers) },
@@ -56,6 +65,7 @@ func (d *decoder) scenario(name string, n *yaml.Node, path string) *Scenario {
 		"gateway":          func(n *yaml.Node, path string) { d.gateway(n, path, "", s.Gateway) },
 		"slo":              func(n *yaml.Node, path string) { d.objectives(n, path, s) },
 	})
+	d.finishKinds(child(resolve(n), "messages"), path+".messages", s)
 	d.need(n, path, "price", "limit", "content", "carriers", "suppliers", "behaviour", "enterprises", "phases")
 	if len(d.faults) == before {
 		d.whole(n, path, s)
@@ -69,9 +79,16 @@ func (d *decoder) whole(n *yaml.Node, path string, s *Scenario) {
 		d.fault(child(n, "price"), path+".price", "0 claims capacity without money; allow_zero_price: true accepts an invalid verdict")
 	}
 	total := 0
+	need := make([]int64, len(s.Enterprises))
 	for _, p := range s.Phases {
-		for _, e := range s.Enterprises {
-			total += p.Messages(e)
+		for i, e := range s.Enterprises {
+			for _, kind := range p.Deal(p.Messages(e)) {
+				k := &s.Kinds[kind]
+				total += k.Recipients
+				if k.Refused == "" && k.Result == 0 {
+					need[i] += s.Amount(k) * int64(k.Recipients)
+				}
+			}
 		}
 	}
 	if total == 0 || total > maxMessages {
@@ -88,17 +105,20 @@ func (d *decoder) whole(n *yaml.Node, path string, s *Scenario) {
 		}
 	}
 	for i, e := range s.Enterprises {
-		need := int64(0)
-		for _, p := range s.Phases {
-			need += int64(p.Messages(e)) * s.Amount()
+		balance := e.Balance
+		for _, f := range s.Faults {
+			if f.Fault == TopUp && f.Enterprise == e.ID {
+				balance += f.Value
+			}
 		}
-		if e.Balance < need {
-			d.fault(resolve(child(n, "enterprises")).Content[i], path+".enterprises."+e.ID, "balance %d is less than the %d its messages freeze", e.Balance, need)
+		if balance < need[i] {
+			d.fault(resolve(child(n, "enterprises")).Content[i], path+".enterprises."+e.ID, "balance %d is less than the %d its messages freeze", balance, need[i])
 		}
 	}
 	if len(s.Faults) > 0 {
 		d.schedule(child(n, "faults"), path+".faults", s)
 	}
+	d.names(n, path, s)
 	if load := s.Load(); load >= s.Limit {
 		d.fault(child(n, "limit"), path+".limit", "%s leaves no time besides %s of load", s.Limit, load)
 	}
@@ -141,7 +161,7 @@ func (d *decoder) carriers(n *yaml.Node, path string, s *Scenario) {
 		s.Carriers = append(s.Carriers, c)
 	})
 	if len(d.faults) == before && math.Abs(sum-1) > 1e-9 {
-		d.fault(n, path, "the shares add up to %g%%, not to 100%%", 100*sum)
+		d.fault(n, path, "the shares add up to %.6g%%, not to 100%%", 100*sum)
 	}
 }
 
@@ -162,6 +182,7 @@ func (d *decoder) suppliers(n *yaml.Node, path string, s *Suppliers) {
 		"window":      number(d, &s.Window, 1, 64),
 		"rate_limit":  number(d, &s.RateLimit, 0, 1_000_000),
 		"response":    d.duration(&s.Response, time.Second, 10*time.Minute),
+		"only":        func(n *yaml.Node, path string) { d.only(n, path, s) },
 	})
 	d.need(n, path, "per_carrier", "connections", "window", "rate_limit")
 }
@@ -176,6 +197,7 @@ func (d *decoder) enterprises(n *yaml.Node, path string, s *Scenario) {
 			"connections": number(d, &e.Connections, 1, 64),
 			"window":      number(d, &e.Window, 1, 256),
 			"balance":     number(d, &e.Balance, 0, 1<<53),
+			"lane":        d.word(&e.Lane, "verification", "notification", "marketing"),
 		})
 		d.need(n, path, "id", "tps", "balance")
 		if seen[e.ID] {
@@ -197,8 +219,13 @@ func (d *decoder) phases(n *yaml.Node, path string, s *Scenario) {
 			"name":    d.text(&p.Name, 40),
 			"hold":    d.duration(&p.Hold, 100*time.Millisecond, time.Hour),
 			"measure": d.boolean(&p.Measure),
-			"scale":   d.percent(&p.Scale, 0.1, 10_000),
-			"arrival": d.word(&p.Arrival, Even, Poisson),
+			"scale":   d.percent(&p.Scale, 0, 100_000),
+			"arrival": d.word(&p.Arrival, Even, Poisson, Burst),
+			"scales":  func(n *yaml.Node, path string) { d.scales(n, path, &p) },
+			"mix":     func(n *yaml.Node, path string) { d.mix(n, path, s, &p) },
+			"pool":    func(n *yaml.Node, path string) { p.Pool = new(Pool); d.pool(n, path, p.Pool) },
+			"drain":   d.boolean(&p.Drain), "disturbed": d.boolean(&p.Disturbed),
+			"hostile": number(d, &p.Hostile, 1, 1000),
 		})
 		d.need(n, path, "name", "hold")
 		if seen[p.Name] {
@@ -254,31 +281,125 @@ func (d *decoder) objectives(n *yaml.Node, path string, s *Scenario) {
 		for m := range metrics {
 			names = append(names, m)
 		}
-		var most time.Duration
-		var least float64
+		var longest time.Duration
+		var most, least float64
+		m := resolve(n)
+		kind := ""
+		if x := child(m, "metric"); m.Kind == yaml.MappingNode && x != nil {
+			kind = Unit(resolve(x).Value)
+		}
+		top := d.real(&most, 0, 1_000_000)
+		bottom := d.real(&least, 0, 1_000_000)
+		switch kind {
+		case "ms":
+			top = d.duration(&longest, time.Microsecond, time.Hour)
+		case "ratio":
+			top, bottom = d.percent(&most, 0, 1000), d.percent(&least, 0, 1000)
+		}
 		d.mapping(n, path, map[string]field{
-			"metric": d.word(&o.Metric, names...),
-			"max":    d.duration(&most, time.Microsecond, time.Hour),
-			"min":    d.real(&least, 0, 1_000_000),
+			"metric": func(n *yaml.Node, path string) {
+				if v := resolve(n).Value; strings.HasPrefix(v, channelMetric) {
+					o.Metric = v // names looks for it
+					return
+				}
+				d.word(&o.Metric, names...)(n, path)
+			},
+			"phase": d.text(&o.Phase, 40), "enterprise": d.text(&o.Enterprise, 60),
+			"max": top, "min": bottom,
 		})
-		if m := resolve(n); m.Kind == yaml.MappingNode {
+		if m.Kind == yaml.MappingNode {
 			hasMax, hasMin := child(m, "max") != nil, child(m, "min") != nil
 			switch {
 			case o.Metric == "":
-			case metrics[o.Metric] == "ms" && (!hasMax || hasMin):
+			case kind == "ms" && (!hasMax || hasMin):
 				d.fault(n, path, "%s is a latency: it needs max, and no min", o.Metric)
-			case metrics[o.Metric] == "TPS" && (hasMax || !hasMin):
-				d.fault(n, path, "%s is a rate: it needs min, and no max", o.Metric)
-			case hasMax:
-				ms := float64(most) / float64(time.Millisecond)
-				o.Max = &ms
+			case !hasMax && !hasMin:
+				d.fault(n, path, "%s needs min, max or both", o.Metric)
+			case kind == "ms":
+				o.Max = new(float64(longest) / float64(time.Millisecond))
 			default:
-				o.Min = &least
+				if hasMax {
+					o.Max = &most
+				}
+				if hasMin {
+					o.Min = &least
+				}
 			}
 		}
 		d.need(n, path, "metric")
 		s.SLO = append(s.SLO, o)
 	})
+}
+
+func (d *decoder) only(n *yaml.Node, path string, s *Suppliers) {
+	d.each(n, path, func(key, value *yaml.Node, path string) {
+		var x Only
+		d.mapping(value, path, map[string]field{
+			"rate_limit": func(n *yaml.Node, path string) { x.RateLimit = new(int); number(d, x.RateLimit, 0, 1_000_000)(n, path) },
+			"enabled":    func(n *yaml.Node, path string) { x.Enabled = new(bool); d.boolean(x.Enabled)(n, path) },
+			"behaviour":  func(n *yaml.Node, path string) { x.Behaviour = &ismg.Behaviour{}; d.behaviour(n, path, x.Behaviour) },
+		})
+		if s.Only == nil {
+			s.Only = map[string]Only{}
+		}
+		s.Only[key.Value] = x
+	})
+}
+
+func (d *decoder) scales(n *yaml.Node, path string, p *Phase) {
+	p.Scales = map[string]float64{}
+	d.each(n, path, func(key, value *yaml.Node, path string) {
+		x := 1.0
+		d.percent(&x, 0, 100_000)(value, path)
+		p.Scales[key.Value] = x
+	})
+}
+
+var poolText = regexp.MustCompile(`^([1-8])x([1-9]|[1-5][0-9]|6[0-4])$`)
+
+func (d *decoder) pool(n *yaml.Node, path string, p *Pool) {
+	v, ok := d.scalar(n, path, "connections x window such as 4x32")
+	if !ok {
+		return
+	}
+	m := poolText.FindStringSubmatch(v)
+	if m == nil {
+		d.fault(n, path, "%q is not connections x window from 1x1 to 8x64", v)
+		return
+	}
+	p.Connections, _ = strconv.Atoi(m[1])
+	p.Window, _ = strconv.Atoi(m[2])
+}
+
+// names checks that what sections name is there.
+func (d *decoder) names(n *yaml.Node, path string, s *Scenario) {
+	enterprise := func(id string) bool {
+		return slices.ContainsFunc(s.Enterprises, func(e Enterprise) bool { return e.ID == id })
+	}
+	for i, p := range s.Phases {
+		for id := range p.Scales {
+			if !enterprise(id) {
+				d.fault(child(n, "phases"), fmt.Sprintf("%s.phases[%d].scales", path, i), "no enterprise %q", id)
+			}
+		}
+	}
+	for i, o := range s.SLO {
+		at := fmt.Sprintf("%s.slo[%d]", path, i)
+		if o.Enterprise != "" && !enterprise(o.Enterprise) {
+			d.fault(child(n, "slo"), at, "no enterprise %q", o.Enterprise)
+		}
+		if name, ok := strings.CutPrefix(o.Metric, channelMetric); ok && len(s.Channels(name)) != 1 {
+			d.fault(child(n, "slo"), at, "no channel %q; they are carrier-role", name)
+		}
+		if o.Phase != "" && !slices.ContainsFunc(s.Phases, func(p Phase) bool { return p.Name == o.Phase }) {
+			d.fault(child(n, "slo"), at, "no phase %q", o.Phase)
+		}
+	}
+	for name := range s.Suppliers.Only {
+		if len(s.Channels(name)) != 1 {
+			d.fault(child(n, "suppliers"), path+".suppliers.only", "no channel %q; they are carrier-role", name)
+		}
+	}
 }
 
 func (d *decoder) behaviour(n *yaml.Node, path string, b *ismg.Behaviour) {

@@ -92,7 +92,8 @@ func TestFaults(t *testing.T) {
 		"lognormal without p99":   {"p50: 14ms, p99: 60ms", "p50: 14ms", ":10:17:", "lognormal needs"},
 		"unknown distribution":    {"dist: lognormal", "dist: normal", ":10:24:", "is none of"},
 		"unknown metric":          {"metric: submit_resp.p95", "metric: submit_resp.p90", ":18:20:", "is none of"},
-		"rate with a maximum":     {"metric: first_submit.tps, min: 9.5", "metric: first_submit.tps, max: 9s", ":18:49:", "needs min"},
+		"rate in seconds":         {"metric: first_submit.tps, min: 9.5", "metric: first_submit.tps, max: 9s", ":18:81:", "is not a number"},
+		"rate without bound":      {"metric: first_submit.tps, min: 9.5", "metric: first_submit.tps", ":18:49:", "needs min, max or both"},
 		"latency with a minimum":  {"max: 84ms", "min: 84", ":18:11:", "needs max"},
 		"balance too small":       {"balance: 100000", "balance: 100", ":16:19:", "less than"},
 		"no price":                {"price: 325", "price: 0", ":2:10:", "allow_zero_price"},
@@ -284,7 +285,7 @@ func TestHeadroomAndWarnings(t *testing.T) {
 	if err := s.Explain(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"messages  150: delivered 135", "charged 46150 (142 × 325)", "released 2600 (8)", "headroom 66.67 ×"} {
+	for _, want := range []string{"messages  150: delivered 135", "charged 46150 (142 messages at 325 a unit)", "released 2600 (8)", "headroom 66.67 ×"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}

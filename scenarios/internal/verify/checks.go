@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"cmppgateway/reports/result"
-	"cmppgateway/simulator/ismg"
 )
 
 // maxOffenders is how many offending keys a check names.
@@ -16,9 +15,9 @@ const maxOffenders = 20
 func Checks(w *Witness) []result.Check {
 	x := newIndex(w)
 	list := []result.Check{
-		oneFate(x), noLostAccept(x), noPhantom(x), submitOnce(x), billedOnce(x), messageBalanced(x), neverNegative(x), idsUnique(x),
-		receiptsIn(x), receiptsOut(x), refusals(x), earlyReceipt(x), protocol(x),
-		resolved(x), afterKill(x), nothingLeft(x),
+		oneFate(x), noLostAccept(x), noPhantom(x), submitOnce(x), billedOnce(x), messageBalanced(x), neverNegative(x), idsUnique(x), keysUnique(x),
+		receiptsIn(x), receiptsOut(x), refusals(x), earlyReceipt(x), longMessages(x), protocol(x), isolation(x),
+		resolved(x), afterKill(x), nothingLeft(x), intercepted(x), uplinks(x),
 	}
 	return list
 }
@@ -61,9 +60,9 @@ func (t *tally) end() result.Check {
 }
 
 // accepts calls f with every message a customer was told is accepted.
-func (x *index) accepts(f func(o origin)) {
+func (x *index) accepts(f func(o *origin)) {
 	for _, o := range x.sent {
-		if o.sent.Accepted() {
+		if o.accepted() {
 			f(o)
 		}
 	}
@@ -73,19 +72,25 @@ func (x *index) accepts(f func(o origin)) {
 func oneFate(x *index) result.Check {
 	t := begin("one_fate", "C", "D")
 	t.check.NLeft, t.check.NRight = int64(x.accepted), int64(len(x.Database.Messages))
-	x.accepts(func(o origin) {
-		rows := x.rows[o.sent.MsgID]
-		if len(rows) > 1 {
-			t.bad("Msg_Id %d has %d messages", o.sent.MsgID, len(rows))
-		}
-		for _, m := range rows {
-			switch {
-			case m.Phone != o.sent.Key:
-				t.bad("Msg_Id %d was submitted for %d and is stored for %d", o.sent.MsgID, o.sent.Key, m.Phone)
-			case m.Enterprise != x.Terms.Enterprises[o.enterprise].ID:
-				t.bad("Msg_Id %d of %s is stored for enterprise %d", o.sent.MsgID, x.Terms.Enterprises[o.enterprise].Name, m.Enterprise)
-			case m.State == Delivered != (m.Stat == statDelivered):
-				t.bad("message %d: state %d with stat %q", m.ID, m.State, m.Stat)
+	x.accepts(func(o *origin) {
+		var first *Message
+		for _, id := range o.msgIDs() {
+			rows := x.rows[id]
+			if len(rows) > 1 {
+				t.bad("Msg_Id %d has %d messages", id, len(rows))
+			}
+			for _, m := range rows {
+				switch {
+				case first != nil && m != first && !o.kind.Missing: // segments that found no others end alone
+					t.bad("Msg_Id %d: its segment is in message %d, another one in %d", id, m.ID, first.ID)
+				case m.Phone != o.number:
+					t.bad("Msg_Id %d was submitted for %d and is stored for %d", id, o.number, m.Phone)
+				case m.Enterprise != x.Terms.Enterprises[o.enterprise].ID:
+					t.bad("Msg_Id %d of %s is stored for enterprise %d", id, x.Terms.Enterprises[o.enterprise].Name, m.Enterprise)
+				case m.State == Delivered != (m.Stat == statDelivered):
+					t.bad("message %d: state %d with stat %q", m.ID, m.State, m.Stat)
+				}
+				first = m
 			}
 		}
 	})
@@ -96,15 +101,21 @@ func oneFate(x *index) result.Check {
 func noLostAccept(x *index) result.Check {
 	t := begin("no_lost_accept", "C", "D")
 	t.check.NLeft = int64(x.accepted)
-	x.accepts(func(o origin) {
-		rows := x.rows[o.sent.MsgID]
-		if len(rows) == 0 {
-			t.bad("Msg_Id %d for %d was accepted and is nowhere", o.sent.MsgID, o.sent.Key)
-			return
+	x.accepts(func(o *origin) {
+		fate := false
+		for _, id := range o.msgIDs() {
+			rows := x.rows[id]
+			if len(rows) == 0 {
+				t.bad("Msg_Id %d for %d was accepted and is nowhere", id, o.number)
+				return
+			}
+			if rows[0].State == Checked {
+				t.bad("message %d for %d has no fate", rows[0].ID, rows[0].Phone)
+			}
+			fate = true
 		}
-		t.check.NRight++
-		if rows[0].State == Checked {
-			t.bad("message %d for %d has no fate", rows[0].ID, rows[0].Phone)
+		if fate {
+			t.check.NRight++
 		}
 	})
 	return t.end()
@@ -117,15 +128,17 @@ func noPhantom(x *index) result.Check {
 	t.check.NLeft, t.check.NRight = int64(len(x.Suppliers.Submits)), int64(x.accepted)
 	for i := range x.Suppliers.Submits {
 		s := &x.Suppliers.Submits[i]
-		from, ok := x.sent[s.Key]
+		from := x.from(s)
 		switch {
-		case !ok:
+		case from == nil && len(x.numbers[s.Key]) > 0:
+			t.bad("%s got another text for %s", s.Account, s.Number)
+		case from == nil:
 			t.bad("%s got a SUBMIT for %s that no customer sent", s.Account, s.Number)
-		case from.sent.Resp != 0 && from.sent.Result != 0:
+		case from.answered() && !from.accepted():
 			t.bad("%s got a SUBMIT for %s that was refused with %d", s.Account, s.Number, from.sent.Result)
-		case from.sent.Write == 0:
+		case !from.written():
 			t.bad("%s got a SUBMIT for %s that was never sent", s.Account, s.Number)
-		case s.Hash != x.Terms.Hash:
+		case !from.kind.Long && s.Hash != from.sent.Hash: // long_messages joins the parts of a long one
 			t.bad("%s got another text for %s", s.Account, s.Number)
 		}
 	}
@@ -328,13 +341,15 @@ func neverNegative(x *index) result.Check {
 func idsUnique(x *index) result.Check {
 	t := begin("ids_unique", "C", "D", "S")
 	given := map[uint64]uint64{}
-	x.accepts(func(o origin) {
-		t.check.NLeft++
-		if other, twice := given[o.sent.MsgID]; twice {
-			t.bad("Msg_Id %d was given for %d and %d", o.sent.MsgID, min(other, o.sent.Key), max(other, o.sent.Key))
+	for _, o := range x.sent {
+		for _, id := range o.msgIDs() {
+			t.check.NLeft++
+			if other, twice := given[id]; twice {
+				t.bad("Msg_Id %d was given for %d and %d", id, min(other, o.key), max(other, o.key))
+			}
+			given[id] = o.key
 		}
-		given[o.sent.MsgID] = o.sent.Key
-	})
+	}
 	submits := map[int64]bool{}
 	for _, s := range x.Database.Submits {
 		t.check.NRight++
@@ -422,21 +437,24 @@ func receiptsOut(x *index) result.Check {
 	}
 	for i := range x.Database.Messages {
 		m := &x.Database.Messages[i]
-		got := x.receipts[m.MsgID]
-		switch {
-		case m.Registered != 1 || !ended(m.State):
-			if len(got) > 0 {
-				t.bad("message %d in state %d: a receipt went out that was not due", m.ID, m.State)
+		for _, id := range x.msgIDs[m.ID] {
+			got := x.receipts[id.msgID]
+			stat := x.outcome(m).stat
+			switch {
+			case !id.asked || !ended(m.State):
+				if len(got) > 0 {
+					t.bad("message %d in state %d: a receipt went out that was not due", m.ID, m.State)
+				}
+				continue
+			case len(got) == 0:
+				t.bad("message %d for %d: its receipt never reached the customer", m.ID, m.Phone)
+			case m.Stat != "" && got[0].Stat != m.Stat:
+				t.bad("message %d: the customer got %s, stored is %s", m.ID, got[0].Stat, m.Stat)
+			case final(stat) && got[0].Stat != stat:
+				t.bad("message %d: the customer got %s, the supplier sent %s", m.ID, got[0].Stat, stat)
 			}
-			continue
-		case len(got) == 0:
-			t.bad("message %d for %d: its receipt never reached the customer", m.ID, m.Phone)
-		case m.Stat != "" && got[0].Stat != m.Stat:
-			t.bad("message %d: the customer got %s, stored is %s", m.ID, got[0].Stat, m.Stat)
-		case final(x.outcomes[m.Phone].stat) && got[0].Stat != x.outcomes[m.Phone].stat:
-			t.bad("message %d: the customer got %s, the supplier sent %s", m.ID, got[0].Stat, x.outcomes[m.Phone].stat)
+			t.check.NRight++
 		}
-		t.check.NRight++
 	}
 	c := t.end()
 	if c.Status == result.StatusOK && again > 0 {
@@ -473,11 +491,11 @@ func refusals(x *index) result.Check {
 			}
 			t.check.NRight++
 			open[refusal{m.Phone, s.Result}]--
-			if s.Result == resultFlow && x.Terms.Backup && len(tries) < maxSubmits && !resent(tries, s) {
+			if s.Result == resultFlow && x.Terms.Backup && parts(tries, s.Part) < maxSubmits && !resent(tries, s) {
 				t.bad("submit %d of message %d got result 8 and was not resent on another channel", s.ID, id)
 			}
 		}
-		if o, ok := x.outcomes[m.Phone]; ok && !o.accepted && (m.Bill == BillCharged || m.Bill == BillRefunded) {
+		if o := x.outcome(m); !o.accepted && x.origin(m) != nil && (m.Bill == BillCharged || m.Bill == BillRefunded) {
 			t.bad("message %d was refused by every supplier and is charged", id)
 		}
 	}
@@ -494,8 +512,22 @@ const (
 	maxSubmits = 3
 )
 
+// resent says whether a refused submit has a successor: on another channel, but a part
+// of a long message stays where its other parts are.
 func resent(tries []*Submit, of *Submit) bool {
-	return slices.ContainsFunc(tries, func(s *Submit) bool { return s.RetryOf == of.ID && s.Channel != of.Channel })
+	long := slices.ContainsFunc(tries, func(s *Submit) bool { return s.Part > 1 })
+	return slices.ContainsFunc(tries, func(s *Submit) bool { return s.RetryOf == of.ID && (long || s.Channel != of.Channel) })
+}
+
+// parts counts the submits of one part.
+func parts(tries []*Submit, part int16) int {
+	n := 0
+	for _, s := range tries {
+		if s.Part == part {
+			n++
+		}
+	}
+	return n
 }
 
 // 16. A report that came before its SUBMIT_RESP still found its message.
@@ -508,11 +540,14 @@ func earlyReceipt(x *index) result.Check {
 			continue
 		}
 		t.check.NLeft++
-		list := x.seenBy(r)
-		if list == nil {
+		s := x.bySupplier[supplierID{r.Account, r.MsgID}]
+		if s == nil {
 			continue
 		}
-		m := x.byPhone[list.Key]
+		var m *Message
+		if o := x.from(s); o != nil {
+			m = x.byKey[o.key]
+		}
 		if m == nil || !ended(m.State) {
 			t.bad("%s reported on %d early and the message did not end", r.Account, r.MsgID)
 			continue
@@ -520,16 +555,6 @@ func earlyReceipt(x *index) result.Check {
 		t.check.NRight++
 	}
 	return t.end()
-}
-
-// seenBy is the SUBMIT a report is on.
-func (x *index) seenBy(r *ismg.Report) *ismg.Submit {
-	for i := range x.Suppliers.Submits {
-		if s := &x.Suppliers.Submits[i]; s.Account == r.Account && s.MsgID == r.MsgID {
-			return s
-		}
-	}
-	return nil
 }
 
 // 18. The protocol and the contract were kept: windows, connections, rates,

@@ -54,19 +54,13 @@ func Unknowns(ctx context.Context, conn *pgx.Conn) ([]UnknownSubmit, error) {
 // for it.
 const lostAnswers = int64(time.Second)
 
-// stored is the message of a SUBMIT: by its Msg_Id, or, when the customer never saw
-// the answer, by its number.
-func (x *index) stored(s *sp.Sent) *Message {
-	switch {
-	case s.Accepted():
-		if rows := x.rows[s.MsgID]; len(rows) > 0 {
-			return rows[0]
-		}
+// stored is the message of a customer's: by its Msg_Id, or, when the customer never
+// saw the answer, by its number.
+func (x *index) stored(o *origin) *Message {
+	if o.answered() && !o.accepted() {
 		return nil
-	case s.Resp == 0:
-		return x.byPhone[s.Key]
 	}
-	return nil
+	return x.byKey[o.key]
 }
 
 // 20. Every indeterminate operation ended in one fate: a SUBMIT that its customer
@@ -81,19 +75,19 @@ func resolved(x *index) result.Check {
 	}
 	stored := 0
 	for _, o := range x.sent {
-		if o.sent.Resp != 0 || o.sent.Write == 0 {
+		if o.answered() || !o.written() {
 			continue
 		}
 		t.check.NLeft++
 		t.check.NRight++
-		m := x.stored(o.sent)
+		m := x.stored(o)
 		if m == nil {
 			continue
 		}
 		stored++
-		switch n := phones[o.sent.Key]; {
-		case n > 1:
-			t.bad("number %d, never answered, has %d messages", o.sent.Key, n)
+		switch n := phones[o.number]; {
+		case n > len(x.numbers[o.number]):
+			t.bad("number %d, never answered, has %d messages", o.number, n)
 		case m.State == Checked || m.State == Unknown:
 			t.bad("message %d for %d, never answered, has no fate: state %d", m.ID, m.Phone, m.State)
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 // historyVersion is raised when what is stored changes its meaning.
-const historyVersion = 1
+const historyVersion = 2
 
 // Save writes the witness into a run directory.
 func Save(dir string, w *Witness) error {

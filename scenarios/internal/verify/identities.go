@@ -114,22 +114,22 @@ func billingEqSupplier(x *index, i int) result.Identity {
 			left.add(0)
 		}
 	})
-	x.supplied(i, func(_ uint64, o outcome) {
+	x.supplied(i, func(from *origin, o outcome) {
 		if o.failed() {
 			right.add(0)
 		} else {
-			right.add(x.Terms.Amount())
+			right.add(x.amount(from))
 		}
 	})
 	y := equal(result.IdentityBillingEqSupplier, left, right, x.expects(x.Terms.Expected.Charged, i), "D", "S")
 	return x.trace(y, i, BillCharged, func(o outcome) bool { return o.accepted && !o.failed() })
 }
 
-// supplied calls f with each number of enterprise i that a supplier accepted.
-func (x *index) supplied(i int, f func(key uint64, o outcome)) {
+// supplied calls f with each message of enterprise i that a supplier accepted.
+func (x *index) supplied(i int, f func(from *origin, o outcome)) {
 	for key, o := range x.outcomes {
-		if from, ok := x.sent[key]; ok && from.enterprise == i && o.accepted {
-			f(key, o)
+		if from := x.sent[key]; from.enterprise == i && o.accepted {
+			f(from, o)
 		}
 	}
 }
@@ -140,7 +140,7 @@ func (x *index) trace(y result.Identity, i int, bill int16, want func(outcome) b
 		return y
 	}
 	x.each(i, func(m *Message) {
-		if o := x.outcomes[m.Phone]; (m.Bill == bill) != want(o) && len(y.Offenders) < maxOffenders {
+		if o := x.outcome(m); (m.Bill == bill) != want(o) && len(y.Offenders) < maxOffenders {
 			y.Offenders = append(y.Offenders, fmt.Sprintf("message %d: number %d, state %d, bill %d; supplier accepted %t, stat %q", m.ID, m.Phone, m.State, m.Bill, o.accepted, o.stat))
 		}
 	})
@@ -215,7 +215,7 @@ func chargedAmount(x *index, i int) result.Identity {
 			left.add(m.amount())
 		}
 	})
-	x.supplied(i, func(uint64, outcome) { right.add(x.Terms.Amount()) })
+	x.supplied(i, func(from *origin, _ outcome) { right.add(x.amount(from)) })
 	return equal(result.IdentityChargedAmount, left, right, x.expects(x.Terms.Expected.Charged, i), "D", "S")
 }
 
@@ -232,8 +232,9 @@ func releasedAmount(x *index, i int) result.Identity {
 		if from.enterprise != i || x.outcomes[key].accepted {
 			continue
 		}
-		if m := x.stored(from.sent); m != nil && m.State != Rejected {
-			right.add(x.Terms.Amount())
+		// What waited for other segments, or for its time, was never frozen.
+		if m := x.stored(from); m != nil && m.State != Rejected && (m.State != Expired && m.State != Cancelled || m.FreezeEntry != 0) {
+			right.add(x.amount(from))
 		}
 	}
 	y := equal(result.IdentityReleasedAmount, left, right, x.expects(x.Terms.Expected.Released, i), "D", "S", "C")
@@ -249,9 +250,9 @@ func refundedAmount(x *index, i int) result.Identity {
 			left.add(m.amount())
 		}
 	})
-	x.supplied(i, func(_ uint64, o outcome) {
+	x.supplied(i, func(from *origin, o outcome) {
 		if o.failed() {
-			right.add(x.Terms.Amount())
+			right.add(x.amount(from))
 		}
 	})
 	y := equal(result.IdentityRefundedAmount, left, right, x.expects(x.Terms.Expected.Refunded, i), "D", "S")

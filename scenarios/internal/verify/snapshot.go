@@ -24,6 +24,12 @@ var submitsSQL string
 //go:embed sql/receipts.sql
 var receiptsSQL string
 
+//go:embed sql/segments.sql
+var segmentsSQL string
+
+//go:embed sql/stored_uplinks.sql
+var storedUplinksSQL string
+
 //go:embed sql/sample.sql
 var sampleSQL string
 
@@ -78,6 +84,22 @@ func Read(ctx context.Context, tx pgx.Tx) (d Database, err error) {
 		return err
 	}); err != nil {
 		return d, fmt.Errorf("snapshot of receipts: %w", err)
+	}
+	if d.Segments, err = read(ctx, tx, segmentsSQL, func(r pgx.Rows, s *Segment) error {
+		var msgID int64
+		err := r.Scan(&s.Message, &msgID, &s.Number, &s.Registered)
+		s.MsgID = uint64(msgID)
+		return err
+	}); err != nil {
+		return d, fmt.Errorf("snapshot of segments: %w", err)
+	}
+	if d.Uplinks, err = read(ctx, tx, storedUplinksSQL, func(r pgx.Rows, u *StoredUplink) error {
+		var msgID int64
+		err := r.Scan(&u.EventID, &msgID, &u.Account, &u.Phone, &u.Dest)
+		u.SupplierMsgID = uint64(msgID)
+		return err
+	}); err != nil {
+		return d, fmt.Errorf("snapshot of uplinks: %w", err)
 	}
 	return d, nil
 }

@@ -15,6 +15,9 @@ type Witness struct {
 	Database  Database
 	// Places are the queues polled after the drain and after the stop.
 	Places []Place
+	// Events are events that the core took, and those of them that it had already, by the
+	// gateway's own count.
+	Events, Replayed int64
 	// Samples are the books of each second; the last is of the end.
 	Samples []Sample
 	// Faults that were injected, and the submits that were ever seen unknown.
@@ -24,19 +27,57 @@ type Witness struct {
 
 // Terms are what the scenario says and the run was set up with.
 type Terms struct {
-	Price, Units int64
-	// Hash of the content of every message, as a supplier records it.
-	Hash        uint64
+	Price int64
+	// Kinds of messages by the tag of a customer's record.
+	Kinds       []Kind
 	Enterprises []Enterprise
 	// Accounts by the suppliers' login.
 	Accounts map[string]SupplierAccount
 	// Backup says that every carrier has a second channel to resend on.
 	Backup   bool
 	Expected Expected
+	// Uplinks that the suppliers were told to send.
+	Uplinks []Uplink
+	// Isolation says who must not have felt what; empty without Phases.
+	Isolation Isolation
 }
 
-// Amount is the money of one message.
-func (t *Terms) Amount() int64 { return t.Price * t.Units }
+// Kind is what the scenario says about the messages of a tag.
+type Kind struct {
+	Name string
+	// Units billed, and SUBMITs to a supplier.
+	Units, Parts int64
+	Long         bool
+	// Missing says that its segments do not make a message.
+	Missing bool
+	// Reason code that a rule of the gateway must have refused it with; 0 is that none
+	// may have. Stat is then its receipt's.
+	Reason int16
+	Stat   string
+	// Result of SUBMIT_RESP that is expected.
+	Result uint32
+}
+
+// Uplink is one message from a handset, sent in one DELIVER or in segments.
+type Uplink struct {
+	Number, Dest string
+	Text         string
+	Account      string
+	DeliverIDs   []uint64
+}
+
+// Isolation are phases with and without a disturbance, and the enterprises that must
+// not feel it, as positions in Terms.
+type Isolation struct {
+	Untouched []int
+	Phases    []IsolationPhase
+}
+
+// IsolationPhase is a phase; times are on the shared clock.
+type IsolationPhase struct {
+	From, Until int64
+	Disturbed   bool
+}
 
 // Enterprise is one account as it was before the load.
 type Enterprise struct {
@@ -57,6 +98,7 @@ type SupplierAccount struct {
 // check without anything to examine is not applicable.
 type Expected struct {
 	Messages, RefusedSubmits, Receipts, Early int64
+	Long, Intercepted                         int64
 	Charged, Refunded, Released               map[string]int64 // messages by enterprise
 }
 
@@ -68,6 +110,24 @@ type Database struct {
 	Messages []Message
 	Submits  []Submit
 	Receipts []Receipt
+	Segments []Segment
+	Uplinks  []StoredUplink
+}
+
+// Segment is a customer's SUBMIT that was joined with others to a message.
+type Segment struct {
+	Message    int64
+	MsgID      uint64
+	Number     int16
+	Registered int16
+}
+
+// StoredUplink is a stored message from a handset, or a segment of one.
+type StoredUplink struct {
+	EventID       int64
+	SupplierMsgID uint64
+	Account       int32
+	Phone, Dest   string
 }
 
 // Account is an account row.

@@ -40,7 +40,7 @@ type world struct {
 func newWorld(perFate int) *verify.Witness {
 	b := &world{base: time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC), number: 13800000000}
 	b.w.Terms = verify.Terms{
-		Price: price, Units: 1, Hash: hash, Backup: true,
+		Price: price, Kinds: []verify.Kind{{Name: "plain", Units: 1, Parts: 1}}, Backup: true,
 		Enterprises: []verify.Enterprise{{Name: "ent-a", ID: 1, Opening: opening, TopUps: opening}, {Name: "ent-b", ID: 2, Opening: opening, TopUps: opening}},
 		Accounts:    map[string]verify.SupplierAccount{"P": {ID: 1, Connections: 2, Window: 32}, "B": {ID: 2, Connections: 2, Window: 32}},
 		Expected: verify.Expected{
@@ -55,6 +55,7 @@ func newWorld(perFate int) *verify.Witness {
 	b.w.Places = []verify.Place{{Name: "inbox", Witness: "D"}, {Name: "goroutines", Left: 5, Expected: 9, AtMost: true, Witness: "M"}}
 	b.w.Samples = []verify.Sample{{Enterprise: 1, Available: opening, TopUps: opening}, {Enterprise: 2, Available: opening, TopUps: opening}}
 	kill(&b.w)
+	b.further()
 	return &b.w
 }
 
@@ -111,7 +112,7 @@ func (b *world) message(record *sp.Record, e verify.Enterprise, f fate, freeze, 
 	b.number++
 	msgID := uint64(b.next())
 	record.Sent = append(record.Sent, sp.Sent{
-		Key: b.number, Number: "n", Count: 1, Due: b.tick(), Fire: b.clock, Write: b.clock, Resp: b.tick(), State: sp.Answered, MsgID: msgID, Answers: 1,
+		Key: b.number, Number: "n", Count: 1, Hash: hash, Registered: 1, Due: b.tick(), Fire: b.clock, Write: b.clock, Resp: b.tick(), State: sp.Answered, MsgID: msgID, Answers: 1,
 	})
 	m := verify.Message{
 		ID: b.next(), MsgID: msgID, Enterprise: e.ID, Phone: b.number, Price: price, Units: 1, Registered: 1,

@@ -1,0 +1,1 @@
+UPDATE enterprise SET status = $2 WHERE id = $1

@@ -1,0 +1,1 @@
+INSERT INTO keyword (word, action) VALUES ($1, 1)

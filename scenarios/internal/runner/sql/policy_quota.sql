@@ -1,0 +1,1 @@
+UPDATE enterprise_policy SET daily_quota = $1

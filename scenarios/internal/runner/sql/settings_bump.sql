@@ -1,0 +1,1 @@
+UPDATE settings_version SET version = version + 1

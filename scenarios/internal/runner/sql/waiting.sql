@@ -1,0 +1,1 @@
+SELECT count(*) FROM inbox WHERE enterprise_id = $1
