@@ -14,3 +14,6 @@ func (n *Node) Renew(ctx context.Context) error { return n.renew(ctx) }
 
 // Age moves the beginning of the unbroken renewals back, as if they had gone on for d longer.
 func (n *Node) Age(d time.Duration) { n.steady = n.steady.Add(-d) }
+
+// ProcessName is how this process is named on its lease.
+func ProcessName() string { return processName() }

@@ -60,6 +60,7 @@ func LeaseNode(ctx context.Context, pool *pgxpool.Pool, c config.Node, log *slog
 		name, _ = os.Hostname() // the name is for people; '' serves
 	}
 	name = fmt.Sprintf("%s pid %d", name, os.Getpid())
+	process := processName()
 	var after, until time.Time
 	err := Retry(ctx, pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, NodeLock); err != nil {
@@ -77,9 +78,12 @@ func LeaseNode(ctx context.Context, pool *pgxpool.Pool, c config.Node, log *slog
 			return err
 		}
 		until = later(now, after).Add(c.Lease)
-		return tx.QueryRow(ctx, NodeTake, n.Number, instance, until, c.Lease, name).Scan(&n.Epoch)
+		return tx.QueryRow(ctx, NodeTake, n.Number, instance, until, c.Lease, name, process).Scan(&n.Epoch)
 	})
 	if err != nil {
+		return nil, fmt.Errorf("lease a node number: %w", err)
+	}
+	if err := n.bury(ctx, process); err != nil {
 		return nil, fmt.Errorf("lease a node number: %w", err)
 	}
 	n.renewed = time.Now()

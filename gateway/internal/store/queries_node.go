@@ -16,6 +16,10 @@ var (
 	NodeNew string
 	//go:embed queries/node_take.sql
 	NodeTake string
+	//go:embed queries/node_processes.sql
+	NodeProcesses string
+	//go:embed queries/node_bury.sql
+	NodeBury string
 	//go:embed queries/node_renew.sql
 	NodeRenew string
 	//go:embed queries/node_dead.sql
