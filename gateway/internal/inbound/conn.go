@@ -30,6 +30,7 @@ type conn struct {
 	cut        *time.Timer  // of a session that must end; nil: it need not
 	closing    atomic.Bool  // it must end: no more SUBMITs
 	rate       bucket       // guarded by rates
+	asking     atomic.Int32 // CANCELs and QUERYs that are not answered
 
 	mu         sync.Mutex
 	unanswered int
@@ -60,14 +61,10 @@ func (c *conn) OnRequest(s *session.Session, hd cmpp.Header, p cmpp.PDU) {
 	switch p := p.(type) {
 	case *cmpp.Submit:
 		c.submit(s, hd.Sequence, p)
-	case *cmpp.Query:
-		c.reply(s, hd.Sequence, &cmpp.QueryResp{Time: p.Time, QueryType: p.QueryType, QueryCode: p.QueryCode})
-	case *cmpp.Cancel:
-		c.reply(s, hd.Sequence, &cmpp.CancelResp{SuccessID: cancelFailed})
+	case *cmpp.Query, *cmpp.Cancel:
+		c.ask(s, hd.Sequence, p)
 	}
 }
-
-const cancelFailed = 1
 
 // OnBadRequest implements session.Handler.
 func (c *conn) OnBadRequest(s *session.Session, hd cmpp.Header, err *cmpp.DecodeError) {
@@ -118,7 +115,7 @@ func (c *conn) submit(s *session.Session, seq uint32, p *cmpp.Submit) {
 		}
 		return
 	}
-	if fault = c.entrance(app, p); !fault.ok() {
+	if fault = c.entrance(app, p, &found, now); !fault.ok() {
 		c.forget(seq)
 		c.refuse(s, seq, fault)
 		return

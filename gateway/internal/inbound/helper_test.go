@@ -134,6 +134,7 @@ func (b *bench) start(tb testing.TB) {
 	b.server, err = inbound.New(tb.Context(), inbound.Options{
 		Config: b.cfg, DeliverWindow: 16, Pool: newPool(tb, b.url), Node: b.node, Settings: b.watch, Wake: &b.wake,
 		Log: slog.New(slog.NewTextHandler(&b.log, nil)), Registry: b.registry,
+		Enquirer: enquirer{new(sync.Map)},
 	})
 	if err != nil {
 		tb.Fatal(err)

@@ -38,6 +38,8 @@ func newMetrics(reg prometheus.Registerer, s *Server) *metrics {
 	gauge("cmppgw_inbound_backlog_rows", "Inbox rows of the application that has most.", s.backlog.most)
 	gauge("cmppgw_inbound_backlog_platform_rows", "Rows of inbox and outbox together, counted no further than twice the platform's ceiling; 0 without one.", s.backlog.platform)
 	gauge("cmppgw_inbound_backlog_channels_full", "Channels at their ceiling of waiting commands.", s.backlog.stuckChannels)
+	gauge("cmppgw_inbound_waiting_sets", "Long messages that are not complete, of the application that has most.", func() int { n, _ := s.sets.waiting(); return n })
+	gauge("cmppgw_inbound_scheduled_rows", "SUBMITs that wait for their At_Time, of the application that has most.", func() int { _, n := s.sets.waiting(); return n })
 	gauge("cmppgw_inbound_backoff_keys", "Addresses, accounts and pairs of them whose failed logins are remembered, 8192 at most.", s.guard.size)
 	return &metrics{
 		commitSeconds: histogram("cmppgw_inbox_commit_seconds", "One inbox commit, repetitions included.", seconds),

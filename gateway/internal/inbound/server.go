@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,7 +29,7 @@ type Waker interface {
 	Publish(topic string)
 }
 
-// Options of a Server; all fields are required.
+// Options of a Server; all fields but Enquirer are required.
 type Options struct {
 	Config        config.Inbound
 	DeliverWindow int // DELIVERs a connection may have unanswered
@@ -37,6 +39,7 @@ type Options struct {
 	Wake          Waker
 	Log           *slog.Logger
 	Registry      prometheus.Registerer
+	Enquirer      Enquirer // answers CANCEL and QUERY; nil: nothing can be taken back, QUERY is not answered
 }
 
 // Server is the customers' CMPP server. Create it with New, start it once with Run.
@@ -47,6 +50,8 @@ type Server struct {
 	sessions   *Sessions
 	batcher    *batcher
 	backlog    *backlog
+	sets       *sets
+	asker      *asker
 	metrics    *metrics
 	resendTime time.Duration
 	quiet      quiet
@@ -65,6 +70,8 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		record:     &record{pool: o.Pool, node: o.Node.Number, log: o.Log, seen: make(map[occasion]*occurrence)},
 		resendTime: time.Duration(o.Config.Tries) * o.Config.ResponseTimeout,
 		backlog:    &backlog{pool: o.Pool, log: o.Log, max: o.Config.BacklogMax, settings: o.Settings},
+		sets:       &sets{pool: o.Pool, log: o.Log, most: o.Config.SegmentSetsMax, rowsMost: o.Config.BacklogMax, apps: map[int32]*waitingSets{}},
+		asker:      newAsker(o.Enquirer, o.Log),
 	}
 	if err := s.listen(ctx); err != nil {
 		return nil, err
@@ -125,6 +132,9 @@ func (s *Server) Run(ctx context.Context) error {
 	s.remember(ctx)
 	var helpers, recorder, committer, serving, accepting sync.WaitGroup
 	helpers.Go(func() { s.backlog.run(ctx, s.enterprises) })
+	helpers.Go(func() { s.sets.run(ctx, s.liveApps) })
+	helpers.Go(func() { s.asker.run(ctx, s.asker.cancels) })
+	helpers.Go(func() { s.asker.run(ctx, s.asker.queries) })
 	helpers.Go(func() { s.watch(ctx) })
 	recording, endRecording := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRecording()
@@ -348,6 +358,13 @@ func (s *Server) enterprises() map[int32]int {
 		}
 	}
 	return live
+}
+
+// liveApps are the applications with live connections.
+func (s *Server) liveApps() []int32 {
+	live := make(map[int32]bool)
+	s.places.each(func(c *conn) { live[c.app] = true })
+	return slices.Collect(maps.Keys(live))
 }
 
 // quiet logs at most one line a second: whatever scans the port must not fill the log.

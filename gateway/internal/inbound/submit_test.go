@@ -2,8 +2,10 @@ package inbound_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -191,6 +193,23 @@ func TestResendIsStoredOnce(t *testing.T) {
 	}
 }
 
+// enquirer takes the SUBMIT with Msg_Id 8 back and no other, and has seen 5 SUBMITs on every day. It fails once for each
+// Msg_Id from 100 on.
+type enquirer struct{ failed *sync.Map }
+
+func (e enquirer) Cancel(_ context.Context, enterprise, app int32, id cmpp.MsgID) (bool, error) {
+	if id >= 100 && e.failed != nil {
+		if _, again := e.failed.LoadOrStore(id, true); !again {
+			return false, errors.New("the connection broke")
+		}
+	}
+	return enterprise == 1 && app == 11 && id%100 == 8, nil
+}
+
+func (e enquirer) Query(_ context.Context, app int32, q *cmpp.Query) (*cmpp.QueryResp, error) {
+	return &cmpp.QueryResp{Time: q.Time, QueryType: q.QueryType, QueryCode: q.QueryCode, MTTLMsg: 5, MTWT: uint32(app)}, nil
+}
+
 func TestQueryCancelAndBrokenRequests(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -198,12 +217,14 @@ func TestQueryCancelAndBrokenRequests(t *testing.T) {
 	for _, v := range []cmpp.Version{cmpp.V20, cmpp.V30} {
 		c := b.customer(t, v)
 		c.send(2, &cmpp.Query{Time: "20261130", QueryType: 1, QueryCode: "svc"})
-		if _, p := c.receive(); *p.(*cmpp.QueryResp) != (cmpp.QueryResp{Time: "20261130", QueryType: 1, QueryCode: "svc"}) {
+		if _, p := c.receive(); *p.(*cmpp.QueryResp) != (cmpp.QueryResp{Time: "20261130", QueryType: 1, QueryCode: "svc", MTTLMsg: 5, MTWT: 11}) {
 			t.Errorf("QUERY answered %+v", p)
 		}
-		c.send(3, &cmpp.Cancel{MsgID: 7})
-		if _, p := c.receive(); p.(*cmpp.CancelResp).SuccessID != 1 {
-			t.Errorf("CANCEL answered %+v", p)
+		for id, want := range map[cmpp.MsgID]uint32{7: 1, 8: 0, 107: 1, 108: 0} {
+			c.send(3, &cmpp.Cancel{MsgID: id})
+			if _, p := c.receive(); p.(*cmpp.CancelResp).SuccessID != want {
+				t.Errorf("CANCEL of %d answered %+v, want %d", id, p, want)
+			}
 		}
 		// Msg_Length promises more than the frame holds: answered, and the session lives on.
 		octets, err := sms().Append(nil, v, 4)

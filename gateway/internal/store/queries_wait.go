@@ -31,3 +31,27 @@ var (
 	//go:embed queries/settings_cutting.sql
 	SettingsCutting string
 )
+
+// Statements of what customers ask.
+var (
+	//go:embed queries/enquiry_count.sql
+	EnquiryCount string
+	//go:embed queries/enquiry_inbox.sql
+	EnquiryInbox string
+	//go:embed queries/enquiry_lock.sql
+	EnquiryLock string
+	//go:embed queries/enquiry_mark.sql
+	EnquiryMark string
+	//go:embed queries/enquiry_messages.sql
+	EnquiryMessages string
+	//go:embed queries/enquiry_scheduled.sql
+	EnquiryScheduled string
+	//go:embed queries/enquiry_segments.sql
+	EnquirySegments string
+	//go:embed queries/enquiry_unset.sql
+	EnquiryUnset string
+	//go:embed queries/inbound_waiting.sql
+	InboundWaiting string
+	//go:embed queries/settlement_pending.sql
+	SettlementPending string
+)
