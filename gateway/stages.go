@@ -12,6 +12,7 @@ import (
 	"cmppgateway/gateway/internal/callback"
 	"cmppgateway/gateway/internal/deadletter"
 	"cmppgateway/gateway/internal/delivery"
+	"cmppgateway/gateway/internal/enquiry"
 	"cmppgateway/gateway/internal/event"
 	"cmppgateway/gateway/internal/inbound"
 	"cmppgateway/gateway/internal/observe"
@@ -150,6 +151,7 @@ func (g *gateway) startCustomers() error {
 	customers, err := inbound.New(g.ctx, inbound.Options{
 		Config: g.config.Inbound, DeliverWindow: g.config.Delivery.DeliverWindow, Pool: g.pools.Inbox, Node: g.node, Settings: g.settings,
 		Wake: g.wake, Log: g.log, Registry: g.registry,
+		Enquirer: enquiry.New(enquiry.Options{Pool: g.pools.Admin, IDs: g.node.IDs, Settings: g.settings, Wake: g.wake}), // not the inbox's pool: it may take its time
 	})
 	if err != nil {
 		return err
