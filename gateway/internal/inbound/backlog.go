@@ -49,36 +49,28 @@ func (b *backlog) full(snap *settings.Snapshot, app *settings.Application, dest 
 	case len(w.channels) > 0:
 		for _, d := range dest {
 			if phone, err := sms.NormalizeNumber(d); err == nil && w.stuck(snap, app, phone) {
-				return valveChannel, "the channels of a recipient have too many messages waiting"
+				return valveChannel, "the channel of a recipient has too many messages waiting"
 			}
 		}
 	}
 	return "", ""
 }
 
-// stuck says that every channel that a message to phone could be given to first is at its ceiling. Backups do not count:
-// while a primary is enabled, messages wait for it. Without a route there is nothing to wait for; policy refuses it.
+// stuck says that the channel which a message to phone will be given first is at its ceiling. The choice is that of the
+// workflow, a function of group and number. What only the workflow knows, a ported number or channels that do not take the
+// signature, may lead elsewhere. Without a route there is nothing to wait for; policy refuses it.
 func (w *waiting) stuck(snap *settings.Snapshot, app *settings.Application, phone uint64) bool {
 	group := snap.Groups[app.Routes[snap.Table.Carrier(phone)]]
 	if group == nil {
 		return false
 	}
-	enabled := false
-	var layer int16
-	for _, c := range group.Candidates {
-		if c.Enabled && (!enabled || c.Priority < layer) {
-			enabled, layer = true, c.Priority
-		}
+	c, ok := group.Pick(phone, nil)
+	if !ok {
+		return false
 	}
-	for _, c := range group.Candidates {
-		if c.Enabled && c.Priority == layer {
-			ceiling := snap.Limits.Channels[c.ChannelID]
-			if n, counted := w.channels[c.ChannelID]; !counted || ceiling == 0 || n < ceiling {
-				return false
-			}
-		}
-	}
-	return enabled
+	n, counted := w.channels[c.ChannelID]
+	ceiling := snap.Limits.Channels[c.ChannelID]
+	return counted && ceiling > 0 && n >= ceiling
 }
 
 func (b *backlog) most() int {

@@ -239,7 +239,7 @@ func TestStuck(t *testing.T) {
 		Table:  table,
 		Limits: settings.Limits{Channels: map[int32]int{1: 10, 2: 10, 4: 10, 5: 10}},
 		Groups: map[int32]*routing.Group{
-			100: {Candidates: []routing.Candidate{{ChannelID: 3, Priority: 2, Enabled: true}, {ChannelID: 9, Priority: 0}, {ChannelID: 1, Priority: 1, Enabled: true}, {ChannelID: 2, Priority: 1, Enabled: true}}},
+			100: {Candidates: []routing.Candidate{{ChannelID: 3, Priority: 2, Enabled: true}, {ChannelID: 9, Priority: 0}, {ChannelID: 1, Priority: 1, Weight: 1, Enabled: true}, {ChannelID: 2, Priority: 1, Enabled: true}}},
 			101: {Candidates: []routing.Candidate{{ChannelID: 4, Enabled: true}}},
 			102: {Candidates: []routing.Candidate{{ChannelID: 5}}},
 		},
@@ -251,9 +251,9 @@ func TestStuck(t *testing.T) {
 		dest  []string
 		stuck bool
 	}{
-		{"one of two primaries", map[int32]int{1: 10}, []string{"13800000001"}, false},
-		{"both primaries, the backup is free", map[int32]int{1: 10, 2: 11}, []string{"13800000001"}, true},
-		{"a raised ceiling holds at once", map[int32]int{1: 10, 2: 9}, []string{"13800000001"}, false},
+		{"the channel it goes to, the backup is free", map[int32]int{1: 10}, []string{"13800000001"}, true},
+		{"another channel of the layer", map[int32]int{2: 11}, []string{"13800000001"}, false},
+		{"a raised ceiling holds at once", map[int32]int{1: 9}, []string{"13800000001"}, false},
 		{"another carrier's channels", map[int32]int{1: 10, 2: 10}, []string{"13300000001"}, false},
 		{"one recipient of a group", map[int32]int{4: 10}, []string{"13800000001", "+8613300000001"}, true},
 		{"a number rule before the table", map[int32]int{4: 10}, []string{"13900000001"}, true},
