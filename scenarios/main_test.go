@@ -79,7 +79,7 @@ func TestOneLinePerFault(t *testing.T) {
 		args  []string
 		lines []string
 	}{
-		"unknown scenario": {[]string{"run", "no-such", "--file", catalogue}, []string{`no scenario "no-such"; there are: dual-enterprise-200`}},
+		"unknown scenario": {[]string{"run", "no-such", "--file", catalogue}, []string{`no scenario "no-such"; there are: collect, dual-enterprise-200`}},
 		"typos": {[]string{"check", "x", "--file", typos}, []string{
 			":3:5: scenarios.x.prise: unknown key", "x.price: missing", "x.content: missing", "x.carriers: missing", "x.suppliers: missing",
 			"x.behaviour: missing", "x.enterprises: missing", "x.phases: missing", `:4:12: scenarios.x.limit: "10" is not a duration`,
