@@ -23,6 +23,7 @@ import (
 	"cmppgateway/gateway/internal/settlement"
 	"cmppgateway/gateway/internal/store"
 	"cmppgateway/gateway/internal/supplier"
+	"cmppgateway/gateway/internal/uplink"
 	"cmppgateway/gateway/internal/wake"
 	"cmppgateway/gateway/internal/workflow"
 )
@@ -105,6 +106,9 @@ func (g *gateway) startCore() error {
 		Config: g.config.Settlement, Outbox: g.config.Outbox, Pool: g.pools.Settlement, Node: g.node, Settings: g.settings, Wake: g.wake,
 		Hints: hints, Log: g.log, Registry: g.registry,
 	}).Run)
+	g.crew.start("uplinks", uplink.New(uplink.Options{
+		Config: g.config.Uplink, Pool: g.pools.Settlement, IDs: g.node.IDs, Settings: g.settings, Wake: g.wake, Log: g.log, Registry: g.registry,
+	}).Run)
 	events, err := callback.New(g.ctx, callback.Options{
 		Config: g.config.Callback, Pool: g.pools.Callback, Node: g.node, Settings: g.settings, Wake: g.wake, Hints: hints, Log: g.log,
 		Registry: g.registry,
@@ -182,7 +186,7 @@ func (g *gateway) stop() error {
 	g.crew.stop(ctx, "events")
 	// 6. The core's own work: what it has not settled waits in its tables.
 	g.crew.stop(ctx, "callback")
-	g.crew.stop(ctx, "settlement")
+	g.crew.stop(ctx, "settlement", "uplinks")
 	// 7. Nothing issues ids any more: the node number is released.
 	g.crew.stop(ctx, "settings", "wake", "clocks", "partitions", "dead letters", "reconciliation", "restore guard", "node")
 	err := g.releaseNode(drained)

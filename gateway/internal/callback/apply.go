@@ -254,7 +254,7 @@ func (s *work) insertUplinks(ctx context.Context, items []item[event.Uplink]) er
 		accounts, channels = append(accounts, k.account), append(channels, it.value.ChannelID)
 		formats, udhis, contents = append(formats, it.value.Fmt), append(udhis, it.value.UDHI), append(contents, raw(it.value.Content))
 	}
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	err := s.tx(ctx, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, store.CallbackUplinks, ids, msgIDs, phones, dests, at, accounts, channels, formats, udhis, contents, hashes)
 		return err
 	})
@@ -275,6 +275,10 @@ func (s *work) deadLetter(ctx context.Context, e event.Event) fault {
 // bury keeps a refused event. While that fails, the event is to be offered again.
 func (s *work) bury(ctx context.Context, e event.Event, f fault) fault {
 	reason := f.code + ": " + clean(f.cause.Error())
+	if err == nil && !s.shadow {
+		s.Wake.Publish(wake.Uplinks)
+	}
+	return err
 	s.Log.Error("event refused", slog.Int64("event_id", e.ID), slog.String("type", typeLabel(e.Type)), slog.String("code", f.code), slog.Any("error", f.cause))
 	if _, err := s.Pool.Exec(ctx, store.CallbackDeadLetter, e.ID, "event "+typeLabel(e.Type), reason, raw(e.Payload), accountOf(e)); err != nil {
 		return fault{codeBusy, err}

@@ -55,6 +55,9 @@ var fill = []string{
 	`INSERT INTO number_override (phone, carrier, source) SELECT 13800000000 + i, 1, 1 FROM generate_series(1, 100000) i`,
 	`INSERT INTO review_hold (message_id, enterprise_id, app_id, keyword_id, held_at, expires_at) SELECT i, i % 5, 1, 1, now(), now() FROM generate_series(1, 100000) i`,
 	`INSERT INTO daily_use (enterprise_id, day, app_id, messages) SELECT i % 100, current_date - i / 1000, i % 1000, 1 FROM generate_series(1, 100000) i ON CONFLICT DO NOTHING`,
+	`INSERT INTO uplink (event_id, supplier_msg_id, phone, dest, at, supplier_account, channel_id, fmt, udhi, content) SELECT i, i, '13800000000', '106', now(), 1, 1, 8, 0, 'x' FROM generate_series(1, 100000) i`,
+	`INSERT INTO uplink_queue (event_id, pos) SELECT i, i FROM generate_series(1, 100000) i`,
+	`INSERT INTO uplink_segment (event_id, set_id, set_key, hash, since, due_at, number) SELECT i, i, i, i, now(), now() + i * interval '1 second', 1 FROM generate_series(1, 100000) i`,
 	`INSERT INTO submit (id, message_id, supplier_msg_id, dispatched_at, channel_id, account_id, enterprise_id, attempt, part, parts, state, node)
 		SELECT lo + i, lo + i, i, now(), 1, 1, 1, 1, 1, 1, 2, 1 FROM generate_series(1, 100000) i, (SELECT first_id(0) lo) f`,
 	`INSERT INTO receipt (event_id, seq, supplier_msg_id, phone, at, supplier_account, channel_id, shard, stat, submit_time, done_time)
