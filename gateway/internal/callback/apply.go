@@ -258,6 +258,10 @@ func (s *work) insertUplinks(ctx context.Context, items []item[event.Uplink]) er
 		_, err := tx.Exec(ctx, store.CallbackUplinks, ids, msgIDs, phones, dests, at, accounts, channels, formats, udhis, contents, hashes)
 		return err
 	})
+	if err == nil && !s.shadow {
+		s.Wake.Publish(wake.Uplinks)
+	}
+	return err
 }
 
 // deadLetter keeps what an edge could not make an event of.
@@ -275,10 +279,6 @@ func (s *work) deadLetter(ctx context.Context, e event.Event) fault {
 // bury keeps a refused event. While that fails, the event is to be offered again.
 func (s *work) bury(ctx context.Context, e event.Event, f fault) fault {
 	reason := f.code + ": " + clean(f.cause.Error())
-	if err == nil && !s.shadow {
-		s.Wake.Publish(wake.Uplinks)
-	}
-	return err
 	s.Log.Error("event refused", slog.Int64("event_id", e.ID), slog.String("type", typeLabel(e.Type)), slog.String("code", f.code), slog.Any("error", f.cause))
 	if _, err := s.Pool.Exec(ctx, store.CallbackDeadLetter, e.ID, "event "+typeLabel(e.Type), reason, raw(e.Payload), accountOf(e)); err != nil {
 		return fault{codeBusy, err}

@@ -181,8 +181,6 @@ type Delivery struct {
 	KeepMax       time.Duration `yaml:"keep_max" allow:"1s..720h"`     // 72h → dead
 }
 
-// Admin is health, metrics and the admin API.
-type Admin struct {
 // Uplink brings messages from phones to the customers whose numbers they were sent to.
 type Uplink struct {
 	BatchMax      int           `yaml:"batch_max" allow:"1..1000"`           // uplinks of one transaction
@@ -198,6 +196,8 @@ type Uplink struct {
 	UnmatchedMax  int           `yaml:"unmatched_max" allow:"100..10000000"` // on the list; beyond it the oldest leave
 }
 
+// Admin is health, metrics and the admin API.
+type Admin struct {
 	Listen    string `yaml:"listen" allow:"host:port"`
 	Token     string `yaml:"token" allow:"any" secret:"true"` // a token with role admin, also of the profiler
 	TLSCert   string `yaml:"tls_cert" allow:"any"`            // PEM file, the chain after the certificate; read again at each handshake; empty = plain HTTP
