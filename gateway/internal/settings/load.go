@@ -53,9 +53,6 @@ func load(ctx context.Context, tx pgx.Tx) (*Snapshot, error) {
 		a.Routes = make(map[routing.Carrier]int32)
 		s.Applications[a.ID], s.BySPID[a.SPID] = a, a
 	}
-	if err := s.loadCutting(ctx, tx); err != nil {
-		return nil, err
-	}
 	if err := s.loadResends(ctx, tx); err != nil {
 		return nil, err
 	}
@@ -85,6 +82,9 @@ func load(ctx context.Context, tx pgx.Tx) (*Snapshot, error) {
 	}
 	for _, c := range channels {
 		s.Channels[c.ID] = c
+	}
+	if err := s.loadCutting(ctx, tx); err != nil {
+		return nil, err
 	}
 	if err := s.loadRouting(ctx, tx); err != nil {
 		return nil, err
