@@ -81,6 +81,7 @@ func (g *gateway) start() (err error) {
 	}
 	if g.suppliers != nil {
 		o.Channels = func() any { return g.suppliers.Status() }
+		server.Control(g.suppliers.Control())
 	}
 	server.Admin(admin.New(o))
 	g.checks()
@@ -145,6 +146,7 @@ func (g *gateway) startEdge() error {
 	g.suppliers = supplier.New(supplier.Options{
 		Config: g.config.Supplier, Outbox: g.config.Outbox, Drain: g.config.Shutdown.Drain, Pool: g.pools.Outbox, Node: g.node,
 		Settings: g.settings, Wake: g.wake, Redis: g.rdb, Events: g.events, Log: g.log, Registry: g.registry,
+		Nudge: func() { g.wake.Publish(wake.Settings) },
 	})
 	g.crew.start("suppliers", g.suppliers.Run)
 	return nil

@@ -34,10 +34,11 @@ type Server struct {
 	http     *http.Server
 	listener net.Listener
 	admin    atomic.Pointer[http.Handler]
+	control  atomic.Pointer[http.Handler]
 }
 
-// New listens, so that an occupied port is known before anything else starts. With a token configured the profiler asks for
-// it; the admin API knows tokens and roles of its own; health and metrics are open.
+// New listens, so that an occupied port is known before anything else starts. With a token configured the profiler and
+// the control entry ask for it; the admin API knows tokens and roles of its own; health and metrics are open.
 func New(ctx context.Context, o Options) (*Server, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", o.Config.Listen)
@@ -61,9 +62,10 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	})
 	mux.HandleFunc("GET /readyz", o.Health.serveHTTP)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Registry, promhttp.HandlerOpts{Registry: o.Registry}))
-	mux.HandleFunc("/api/admin/", s.serveAdmin) // it asks for tokens of its own
-	mux.HandleFunc("/openapi.json", s.serveAdmin)
+	mux.HandleFunc("/api/admin/", late(&s.admin)) // it asks for tokens of its own
+	mux.HandleFunc("/openapi.json", late(&s.admin))
 	private := http.NewServeMux()
+	private.HandleFunc("/api/control/", late(&s.control))
 	private.HandleFunc("/debug/pprof/", pprof.Index)
 	private.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
 	private.HandleFunc("/debug/pprof/profile", pprof.Profile)
@@ -80,13 +82,20 @@ func New(ctx context.Context, o Options) (*Server, error) {
 // Admin gives the handler of everything under /api/admin/ and of /openapi.json; until then the answer is 503.
 func (s *Server) Admin(h http.Handler) { s.admin.Store(&h) }
 
-func (s *Server) serveAdmin(w http.ResponseWriter, r *http.Request) {
-	h := s.admin.Load()
-	if h == nil {
-		http.Error(w, "starting", http.StatusServiceUnavailable)
-		return
+// Control gives the handler of everything under /api/control/, which asks for no token of its own; until then the answer
+// is 503, as in a process without the edge role.
+func (s *Server) Control(h http.Handler) { s.control.Store(&h) }
+
+// late serves what is given later.
+func late(given *atomic.Pointer[http.Handler]) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		h := given.Load()
+		if h == nil {
+			http.Error(w, "not served here, or starting", http.StatusServiceUnavailable)
+			return
+		}
+		(*h).ServeHTTP(w, r)
 	}
-	(*h).ServeHTTP(w, r)
 }
 
 // Addr is where the server listens.

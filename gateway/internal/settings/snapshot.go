@@ -102,8 +102,8 @@ type Snapshot struct {
 	Faults       []error // rows of the policy lists that cannot be used
 	Limits       Limits
 	Stops        Stops
-	Refused      map[int32][]string // enabled channels that may not be opened, with every reason
-	Health       Health             // follows the channels, at the same version
+	Refused      map[int32][]Fault // enabled channels that may not be opened, with every reason
+	Health       Health            // follows the channels, at the same version
 
 	classes  map[classKey]message.ResultClass
 	callback map[string]CallbackMode

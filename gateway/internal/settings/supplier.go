@@ -180,8 +180,8 @@ func (s *Snapshot) loadSupplier(ctx context.Context, tx pgx.Tx) error {
 
 // refuse says which enabled channels may not be opened, and every reason why (capacity-plan §3.2). The connections of an
 // account are given to its channels by id: those beyond the contract are refused.
-func (s *Snapshot) refuse() map[int32][]string {
-	refused := make(map[int32][]string)
+func (s *Snapshot) refuse() map[int32][]Fault {
+	refused := make(map[int32][]Fault)
 	connections := make(map[int32]int)
 	for _, id := range slices.Sorted(maps.Keys(s.Channels)) {
 		ch := s.Channels[id]
@@ -204,14 +204,23 @@ func (s *Snapshot) refuse() map[int32][]string {
 	return refused
 }
 
-func overSum(desired int, acct *SupplierAccount, sum int) string {
-	return fmt.Sprintf("desired_connections %d: account %d would have %d connections over all its channels, its contract allows %d",
-		desired, acct.ID, sum, acct.MaxConnections)
+// Fault is a setting of a channel that cannot be.
+type Fault struct {
+	Field   string `json:"field"` // as the table has it
+	Value   int    `json:"value"`
+	Allowed string `json:"allowed"`
+}
+
+func (f Fault) String() string { return fmt.Sprintf("%s %d: %s", f.Field, f.Value, f.Allowed) }
+
+func overSum(desired int, acct *SupplierAccount, sum int) Fault {
+	return Fault{"desired_connections", desired, fmt.Sprintf("account %d would have %d connections over all its channels, its contract allows %d",
+		acct.ID, sum, acct.MaxConnections)}
 }
 
 // Admit says what is wrong with a channel as it shall become, beside the other enabled channels of its account: nothing may
 // be opened beyond the contract.
-func (s *Snapshot) Admit(ch *Channel) []string {
+func (s *Snapshot) Admit(ch *Channel) []Fault {
 	acct := s.Accounts[ch.AccountID]
 	faults := ch.Faults(acct)
 	if acct == nil || !ch.Enabled {
@@ -230,9 +239,9 @@ func (s *Snapshot) Admit(ch *Channel) []string {
 }
 
 // Faults lists the settings of a channel that are out of their range or beyond the contract of its account; nil = none.
-func (ch *Channel) Faults(acct *SupplierAccount) (faults []string) {
+func (ch *Channel) Faults(acct *SupplierAccount) (faults []Fault) {
 	if acct == nil {
-		return []string{fmt.Sprintf("account_id %d: no such supplier account", ch.AccountID)}
+		return []Fault{{"account_id", int(ch.AccountID), "no such supplier account"}}
 	}
 	for _, r := range []struct {
 		name      string
@@ -250,7 +259,7 @@ func (ch *Channel) Faults(acct *SupplierAccount) (faults []string) {
 		{"max_window of the account", acct.MaxWindow, 1, MaxWindow},
 	} {
 		if r.value < r.low || r.value > r.high {
-			faults = append(faults, fmt.Sprintf("%s %d: must be %d..%d", r.name, r.value, r.low, r.high))
+			faults = append(faults, Fault{r.name, r.value, fmt.Sprintf("must be %d..%d", r.low, r.high)})
 		}
 	}
 	if len(faults) > 0 {
@@ -265,7 +274,7 @@ func (ch *Channel) Faults(acct *SupplierAccount) (faults []string) {
 		{"rate_limit", ch.RateLimit, acct.MaxTPS},
 	} {
 		if r.value > r.most && (r.most > 0 || r.name != "rate_limit") {
-			faults = append(faults, fmt.Sprintf("%s %d: account %d's contract allows %d", r.name, r.value, acct.ID, r.most))
+			faults = append(faults, Fault{r.name, r.value, fmt.Sprintf("account %d's contract allows %d", acct.ID, r.most)})
 		}
 	}
 	return faults

@@ -63,11 +63,18 @@ func TestParticularsAndStops(t *testing.T) {
 	}
 }
 
+func words(faults []settings.Fault) (list []string) {
+	for _, f := range faults {
+		list = append(list, f.String())
+	}
+	return list
+}
+
 func TestRefusalsNameEveryFaultAndTheContractCountsOverTheAccount(t *testing.T) {
 	t.Parallel()
 	pool := database(t, supplierSQL, `UPDATE channel SET window_size = 65, desired_connections = 0 WHERE id = 1`)
 	s := load(t, pool)
-	if got := s.Refused[1]; len(got) != 2 || !strings.Contains(got[0], "desired_connections 0: must be 1..8") || !strings.Contains(got[1], "window_size 65: must be 1..64") {
+	if got := words(s.Refused[1]); len(got) != 2 || !strings.Contains(got[0], "desired_connections 0: must be 1..8") || !strings.Contains(got[1], "window_size 65: must be 1..64") {
 		t.Errorf("refused for %q", got)
 	}
 	if len(s.Refused) != 1 {
@@ -101,7 +108,7 @@ func TestRefusalsNameEveryFaultAndTheContractCountsOverTheAccount(t *testing.T) 
 		s.Channels[1].Enabled = false
 		ch := *s.Channels[2]
 		c.change(&ch)
-		if got := s.Admit(&ch); !reflect.DeepEqual(got, c.want) {
+		if got := words(s.Admit(&ch)); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}

@@ -14,4 +14,10 @@ var (
 	SettlementEndedPage string
 	//go:embed queries/supplier_breaker.sql
 	SupplierBreaker string
+	//go:embed queries/supplier_control_read.sql
+	SupplierControlRead string
+	//go:embed queries/supplier_control_account.sql
+	SupplierControlAccount string
+	//go:embed queries/supplier_control_write.sql
+	SupplierControlWrite string
 )

@@ -48,6 +48,7 @@ type Options struct {
 	Events   *event.Queue // loaded
 	Log      *slog.Logger
 	Registry prometheus.Registerer
+	Nudge    func() // called when the control entry has changed settings; nil = everybody polls
 }
 
 // Manager runs the pools of all channels this process owns.
@@ -334,12 +335,12 @@ func (m *Manager) plan(snap *settings.Snapshot) (wanted map[int32]*settings.Supp
 		if !ch.Enabled {
 			continue
 		}
-		faults := snap.Refused[id]
-		if len(faults) == 0 {
-			faults = m.unreachable(snap.Accounts[ch.AccountID])
+		if faults := snap.Refused[id]; len(faults) > 0 {
+			refused[id] = said(faults)
+			continue
 		}
-		if len(faults) > 0 {
-			refused[id] = strings.Join(faults, "; ")
+		if reason := m.unreachable(snap.Accounts[ch.AccountID]); reason != "" {
+			refused[id] = reason
 			continue
 		}
 		wanted[id] = snap.Accounts[ch.AccountID]
@@ -348,15 +349,23 @@ func (m *Manager) plan(snap *settings.Snapshot) (wanted map[int32]*settings.Supp
 }
 
 // unreachable says why this process may not connect to the account's address.
-func (m *Manager) unreachable(acct *settings.SupplierAccount) []string {
+func (m *Manager) unreachable(acct *settings.SupplierAccount) string {
 	host, _, err := net.SplitHostPort(acct.Addr)
 	if err != nil {
-		return []string{fmt.Sprintf("addr %q: %v", acct.Addr, err)}
+		return fmt.Sprintf("addr %q: %v", acct.Addr, err)
 	}
 	if ip := net.ParseIP(host); !m.o.Config.AllowRemote && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return []string{fmt.Sprintf("addr %q: not on this machine, and remote suppliers are not allowed", acct.Addr)}
+		return fmt.Sprintf("addr %q: not on this machine, and remote suppliers are not allowed", acct.Addr)
 	}
-	return nil
+	return ""
+}
+
+func said(faults []settings.Fault) string {
+	list := make([]string, len(faults))
+	for i, f := range faults {
+		list[i] = f.String()
+	}
+	return strings.Join(list, "; ")
 }
 
 // lease takes or renews the leases of channels; owners names who holds those not got.
