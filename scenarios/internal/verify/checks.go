@@ -163,19 +163,21 @@ func submitOnce(x *index) result.Check {
 		for _, s := range tries {
 			byID[s.ID] = s
 		}
-		first := map[int16]int{}
+		first, open := map[int16]int{}, map[int16]int{}
 		for _, s := range tries {
+			if s.State != SubmitRejected {
+				if open[s.Part]++; open[s.Part] > 1 {
+					t.bad("message %d part %d has %d submits that were not refused", id, s.Part, open[s.Part])
+				}
+			}
 			if s.RetryOf == 0 {
 				if first[s.Part]++; first[s.Part] > 1 {
 					t.bad("message %d part %d has %d submits that are no resend", id, s.Part, first[s.Part])
 				}
 				continue
 			}
-			before := byID[s.RetryOf]
-			switch {
-			case before == nil:
-				t.bad("submit %d resends %d, which is not there", s.ID, s.RetryOf)
-			case before.State != SubmitRejected:
+			// Without one before it: that was withdrawn before it was dispatched.
+			if before := byID[s.RetryOf]; before != nil && before.State != SubmitRejected {
 				t.bad("submit %d resends %d, which was not refused", s.ID, s.RetryOf)
 			}
 		}

@@ -3,6 +3,8 @@ SELECT 'inbox', count(*) FROM inbox
 UNION ALL SELECT 'scheduled', count(*) FROM scheduled
 UNION ALL SELECT 'segment_wait', count(*) FROM segment_wait
 UNION ALL SELECT 'review_hold', count(*) FROM review_hold
+UNION ALL SELECT 'uplink_queue', count(*) FROM uplink_queue
+UNION ALL SELECT 'uplink_unmatched', count(*) FROM uplink_unmatched
 UNION ALL SELECT 'submit_outbox', count(*) FROM submit_outbox
 UNION ALL SELECT 'receipt_parked', count(*) FROM receipt_parked
 UNION ALL SELECT 'delivery', count(*) FROM delivery
