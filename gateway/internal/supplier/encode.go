@@ -16,12 +16,15 @@ const (
 )
 
 // SrcID is the Src_Id used upstream: the channel's access number and, where the channel appends them, the digits the
-// customer wrote after its application's access number; 21 in all.
+// customer wrote after its application's access number; 21 in all. A number under the channel's is used as it is, so that
+// customers who share a channel can be told apart by what their phones answer to.
 func SrcID(s *settings.Snapshot, ch *settings.Channel, app int32, customer []byte) string {
 	src := ch.AccessNumber
 	if ch.AppendExtension {
 		extension := string(customer)
-		if a := s.Applications[app]; a != nil {
+		if under, ok := strings.CutPrefix(extension, src); ok {
+			extension = under
+		} else if a := s.Applications[app]; a != nil {
 			extension = strings.TrimPrefix(extension, a.AccessNumber)
 		}
 		if digits(extension) {

@@ -102,7 +102,7 @@ type sender struct {
 	app, channel  int32
 	src, service  []byte
 	signature     string
-	upstream      string // the Src_Id used, as far as it can be told
+	upstream      string // see numbers.upstream
 	upstreamKnown bool
 }
 
@@ -119,19 +119,13 @@ func (n *numbers) ownerOf(account int32, dest string, senders []sender) (owner, 
 	if len(list) == 0 {
 		return owner{}, NoApplication
 	}
-	var o owner
-	for i := range senders {
-		s := &senders[i]
-		if !n.cameFrom(s, dest) {
-			continue
-		}
-		if k := slices.IndexFunc(list, func(a *settings.Application) bool { return a.ID == s.app }); k >= 0 {
-			o.app, o.last = list[k], s
-			break
-		}
+	// The number, or the number without the digits that the phone added; else one that the supplier has cut.
+	o, ok := n.lastOf(list, senders, func(upstream string) bool { return strings.HasPrefix(dest, upstream) })
+	if !ok {
+		o, ok = n.lastOf(list, senders, func(upstream string) bool { return strings.HasPrefix(upstream, dest) })
 	}
 	switch {
-	case o.app != nil:
+	case ok:
 	case first == 1 || len(list) == 1:
 		o.app = list[0]
 	default:
@@ -141,16 +135,29 @@ func (n *numbers) ownerOf(account int32, dest string, senders []sender) (owner, 
 	return o, 0
 }
 
-// cameFrom says that a message had the number as its Src_Id, or the number without the digits that the phone added. A
-// supplier may have cut the number.
-func (n *numbers) cameFrom(s *sender, dest string) bool {
+// lastOf is the application of the newest message whose Src_Id from says yes to.
+func (n *numbers) lastOf(list []*settings.Application, senders []sender, from func(upstream string) bool) (owner, bool) {
+	for i := range senders {
+		s := &senders[i]
+		if u := n.upstream(s); u == "" || !from(u) {
+			continue
+		}
+		if k := slices.IndexFunc(list, func(a *settings.Application) bool { return a.ID == s.app }); k >= 0 {
+			return owner{app: list[k], last: s}, true
+		}
+	}
+	return owner{}, false
+}
+
+// upstream is the Src_Id that a message was sent with, as far as the settings of now tell; "" = they do not.
+func (n *numbers) upstream(s *sender) string {
 	if !s.upstreamKnown {
 		s.upstreamKnown = true
 		if ch := n.snap.Channels[s.channel]; ch != nil {
 			s.upstream = supplier.SrcID(n.snap, ch, s.app, s.src)
 		}
 	}
-	return s.upstream != "" && (strings.HasPrefix(dest, s.upstream) || strings.HasPrefix(s.upstream, dest))
+	return s.upstream
 }
 
 // write is the number as the customer writes it.
