@@ -45,7 +45,6 @@ func (b *bench) until(t *testing.T, want int64, sql string, args ...any) {
 			t.Fatalf("%s: %d after 30 s, want %d", sql, n, want)
 		}
 		b.bus.Publish(wake.Inbox)
-		time.Sleep(5 * time.Millisecond)
 	}
 }
 
