@@ -401,6 +401,17 @@ func (r *rig) messages(tb testing.TB, channel, n int) []outbox.Command {
 	return cmds
 }
 
+// first reserves n ids and returns the one before them.
+func (r *rig) first(tb testing.TB, n int) int64 {
+	tb.Helper()
+	id, err := r.ids.Next(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	const span = 1 << 14 // ids of a millisecond: these are of milliseconds gone by
+	return id - int64(n) - span
+}
+
 // edge is one running process.
 type edge struct {
 	*supplier.Manager
@@ -408,6 +419,7 @@ type edge struct {
 	events *event.Queue
 	hints  *outbox.RedisHinter
 	node   *store.Node
+	watch  *settings.Watcher
 	stop   func() // gracefully
 	kill   func() // as a killed process would end, as far as others can see
 }
@@ -442,7 +454,7 @@ func (r *rig) edge(tb testing.TB) *edge {
 		Config: r.cfg.Supplier, Outbox: r.cfg.Outbox, Drain: 5 * time.Second, Pool: pools.Outbox, Node: node, Settings: watch, Wake: bus, Redis: rdb,
 		Events: q, Log: r.log, Registry: reg,
 	})
-	e := &edge{Manager: m, events: q, node: node, hints: outbox.NewHinter(rdb, bus, r.cfg.Outbox, r.log, reg)}
+	e := &edge{Manager: m, events: q, node: node, watch: watch, hints: outbox.NewHinter(rdb, bus, r.cfg.Outbox, r.log, reg)}
 	around, endAround := context.WithCancel(context.Background())
 	life, endLife := context.WithCancel(context.Background())
 	feed, endFeed := context.WithCancel(context.Background())
@@ -484,12 +496,12 @@ func (r *rig) edge(tb testing.TB) *edge {
 
 func eventually(tb testing.TB, what string, f func() bool) {
 	tb.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(30 * time.Second)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for !f() {
 		if time.Now().After(deadline) {
-			tb.Fatalf("not within 20 s: %s", what)
+			tb.Fatalf("not within 30 s: %s", what)
 		}
 		<-tick.C
 	}
@@ -504,6 +516,9 @@ func (e *edge) state(channel int32) supplier.Status {
 	}
 	return supplier.Status{}
 }
+
+// settings is the version in use.
+func (e *edge) settings() int64 { return e.watch.Current().Version }
 
 func (e *edge) active(channel int32) (n int) {
 	for _, l := range e.state(channel).Connections {
