@@ -26,6 +26,8 @@
 //	messages a second           of connection, application, enterprise and platform, see rates; beyond: result 8
 //	SUBMITs not committed       Config.QueueMax; beyond: result 8
 //	rows that wait              of application, platform and channels, counted once a second, see backlog; beyond: result 8
+//	incomplete long messages    of an account: Config.SegmentSetsMax; SUBMITs for later: Config.BacklogMax; beyond: result 8
+//	CANCELs and QUERYs          256 in all, 4 of a connection; beyond: CANCEL fails, QUERY is not answered
 //	resends recognised          the last 512 sequence numbers of a connection
 //	records of logins           4,096 kinds between two writes, 100 rows an account, 1,000 of unknown accounts, see record
 //

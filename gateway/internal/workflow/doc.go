@@ -9,6 +9,11 @@
 // A batch that fails for good is halved until the row that fails is alone; that row becomes a refused message with
 // reason SYSTEM and a dead letter, so that it holds back nobody. A conflict is retried; an outage waits.
 //
-// Goroutines: config.Workflow.Workers workers inside Run, which returns when they have; each finishes the batch it is
-// in. Imports config, ledger, message, outbox (commands), policy, routing, settings, sms and store.
+// Between claim and policy a batch is divided: SUBMITs before their At_Time move to scheduled, segments of long messages to
+// segment_wait until the last one comes (package segment decides which belong together); the complete message is one row of
+// the batch, and its segments are rows of message_segment. A sweep twice a second gives what is due back to the inbox, and
+// ends sets that are never completed. A row whose ends is set (CANCEL, expiry) becomes a message in that state at once.
+//
+// Goroutines: config.Workflow.Workers workers and the sweep inside Run, which returns when they have; each finishes the
+// batch it is in. Imports config, ledger, message, outbox (commands), policy, routing, segment, settings, sms and store.
 package workflow
