@@ -6,7 +6,8 @@
 // in any case. A command seen twice meets the dispatch barrier; a hint lost costs a second.
 //
 // A Source keeps at most two windows of commands per lane and offers them by lane, then in turn between enterprises, then by
-// age. What does not fit stays in PostgreSQL, where it can still be withdrawn.
+// age. What does not fit stays in PostgreSQL, where it can still be withdrawn. Commands that waited longer than their class of
+// traffic allows, whose validity has passed or that are stopped are not offered; the core ends them.
 //
 // It imports config, message and store. [Source.Run] is one goroutine of its caller and stops with its context;
 // [RedisHinter] has none.
