@@ -45,5 +45,5 @@
 // Cancelling Run's context: the listener closes, further SUBMITs are answered with 8, the queue is committed and answered,
 // the sessions say TERMINATE and end.
 //
-// It imports cmpp, config, session, settings, sms, store and wake (topics).
+// It imports cmpp, config, message, segment, session, settings, sms, store and wake (topics).
 package inbound
