@@ -22,6 +22,8 @@ type Links interface {
 	Each(f func(app int32, links []*session.Session))
 	// Unwritten says that the SUBMIT_RESP of this Msg_Id may still be written, and is not yet.
 	Unwritten(id cmpp.MsgID) bool
+	// OnWritten sets the function that is told the Msg_Ids for which Unwritten said yes and would now say no.
+	OnWritten(f func(ids []cmpp.MsgID))
 	// OnChange sets the function called after a login and whenever a connection has free slots again.
 	OnChange(f func(login bool))
 }
@@ -59,7 +61,8 @@ type Delivery struct {
 	claiming int64
 
 	mu       sync.Mutex
-	flights  map[int64]*flight // by row
+	flights  map[int64]*flight        // by row
+	parked   map[cmpp.MsgID][]*flight // claimed, waiting for the SUBMIT_RESP; see park
 	outcomes outcomes
 	again    again
 }
@@ -72,6 +75,7 @@ func New(o Options) *Delivery {
 	d := &Delivery{
 		Options: o, nudge: o.Wake.Subscribe(wake.Deliveries), login: make(chan struct{}, 1), room: make(chan struct{}, 1),
 		retry: make(chan struct{}, 1), done: make(chan struct{}, 1), apps: make(map[int32]*queue), flights: make(map[int64]*flight),
+		parked: make(map[cmpp.MsgID][]*flight),
 	}
 	d.metrics = newMetrics(o.Registry, d)
 	o.Sessions.OnChange(func(login bool) {
@@ -81,6 +85,7 @@ func New(o Options) *Delivery {
 			poke(d.room)
 		}
 	})
+	o.Sessions.OnWritten(d.written)
 	return d
 }
 
@@ -111,8 +116,9 @@ const (
 	landLook = 10 * time.Millisecond
 )
 
-// land waits a little for the outcomes of what is in flight.
+// land lets go of what is parked and waits a little for the outcomes of what is in flight.
 func (d *Delivery) land() {
+	d.unpark(0, func(*flight) bool { return true })
 	limit := time.NewTimer(landWait)
 	defer limit.Stop()
 	look := time.NewTicker(landLook)

@@ -97,12 +97,14 @@ func TestReceiptWaitsForItsSubmitResp(t *testing.T) {
 	if d := c.next(); d.MsgID != cmpp.MsgID(free) {
 		t.Fatalf("DELIVER %d, want %d: those that wait must not hold back the others", d.MsgID, free)
 	}
-	eventually(t, "several looks", func() bool {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return p.asked > 10
-	})
-	c.quiet(20 * time.Millisecond)
+	for range 5 { // further looks do not touch them
+		p.nudge()
+		p.onChange(true)
+		c.quiet(10 * time.Millisecond)
+	}
+	if n := b.count(t, "SELECT count(*) FROM delivery WHERE owner IS NOT NULL AND attempts = 1"); n != 3 {
+		t.Fatalf("%d of 3 are parked", n)
+	}
 	for id := range waiting {
 		p.hold(id/3, false)
 	}
@@ -139,10 +141,39 @@ func TestWaitingCostsNoBudget(t *testing.T) {
 	eventually(t, "several looks", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return p.asked > 3
+		return p.asked > 1
 	})
 	p.hold(cmpp.MsgID(id/3), false)
 	if d := c.next(); d.MsgID != cmpp.MsgID(id) {
+		t.Fatalf("DELIVER %d", d.MsgID)
+	}
+}
+
+// A SUBMIT_RESP that is not written for long keeps no claim, and neither does a process that stops.
+func TestParkedReceiptsAreLetGo(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.cfg.AckTimeout, b.cfg.AttemptsMax = 100*time.Millisecond, 1
+	p := b.boot(t)
+	c := p.connect(t, 1, cmpp.V30, accept)
+	id := p.receiptHeld(t, 1)
+	p.nudge()
+	state := func(want string) func() bool {
+		return func() bool { return b.count(t, "SELECT count(*) FROM delivery WHERE id = $1 AND "+want, id) == 1 }
+	}
+	eventually(t, "it is parked", state("claim IS NOT NULL"))
+	eventually(t, "it is let go", state("claim IS NULL AND attempts = 0"))
+	eventually(t, "it is parked again", state("claim IS NOT NULL AND attempts = 1"))
+	p.stop()
+	if !state("claim IS NULL AND attempts = 0")() {
+		t.Error("the process that stopped still has it")
+	}
+	c.quiet(0)
+	q := b.boot(t)
+	if n := b.count(t, "UPDATE delivery SET accept_node = $1 RETURNING 1", q.node.Number); n != 1 {
+		t.Fatal(n)
+	}
+	if d := q.connect(t, 1, cmpp.V30, accept).next(); d.MsgID != cmpp.MsgID(id) {
 		t.Fatalf("DELIVER %d", d.MsgID)
 	}
 }

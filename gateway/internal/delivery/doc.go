@@ -5,8 +5,8 @@
 //
 //	pending ──claim, lease──▶ claimed ──DELIVER──▶ in flight ──DELIVER_RESP 0──▶ gone (DELETE by id)
 //	   ▲                        │                      │
-//	   ├─ released, no budget ──┤ SUBMIT_RESP not      ├─ session lost: released, no budget
-//	   │                        │ written yet          │
+//	   ├─ released, no budget ──┤ parked until the     ├─ session lost: released, no budget
+//	   │                        │ SUBMIT_RESP is written
 //	   ├─ retry, later ─────────┼──────────────────────┼─ other result, or none within AckTimeout
 //	   ├─ lease over ───────────┴──────────────────────┘
 //	   └─ after AttemptsMax tries, or KeepMax: dead_letter
@@ -20,7 +20,8 @@
 //
 // # When rows are claimed
 //
-// One claim at a time in a process. A login claims at once. A nudge (a receipt was created) claims when Merge has passed
+// One claim at a time in a process. A login claims at once. A SUBMIT_RESP that was written, or will never be, gives back the
+// receipts that were parked for it, and claims after Merge. A nudge (a receipt was created) claims when Merge has passed
 // without another nudge, or MergeCap since the first. While a claim found as many rows as there was room, the next one
 // follows when half of the customer's window is free, or after Merge. Every Sweep, and after a retry's delay, all live
 // applications are claimed for from the beginning of their queues.

@@ -3,6 +3,7 @@ package delivery
 import (
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"cmppgateway/gateway/cmpp"
@@ -46,9 +47,8 @@ func (d *Delivery) send(s *share, claim int64, since time.Time) {
 		case int(r.Attempts) > d.Config.AttemptsMax: // the last try ended with a lease
 			d.decide(f, func(o *outcomes) { o.dead(f, "no answer after the last try") })
 			continue
-		case r.Kind == kindReceipt && r.AcceptNode == d.Node.Number && d.Sessions.Unwritten(cmpp.MsgID(r.MsgID)):
+		case r.Kind == kindReceipt && r.AcceptNode == d.Node.Number && d.park(f):
 			d.metrics.outcomes.WithLabelValues("held").Inc()
-			d.decide(f, func(o *outcomes) { o.release(f, max(d.Config.Merge, heldWait)) })
 			continue
 		}
 		k := s.next(calls)
@@ -75,6 +75,61 @@ func (d *Delivery) send(s *share, claim int64, since time.Time) {
 		}
 	}
 }
+
+// park keeps a receipt whose SUBMIT_RESP is not written, with its claim and without a slot, until it is; false when it need
+// not wait. There are no more of them than SUBMITs whose answers wait to be written.
+func (d *Delivery) park(f *flight) bool {
+	id := cmpp.MsgID(f.MsgID)
+	if !d.Sessions.Unwritten(id) {
+		return false
+	}
+	d.mu.Lock()
+	d.parked[id] = append(d.parked[id], f)
+	d.mu.Unlock()
+	if !d.Sessions.Unwritten(id) { // written between the two: perhaps before there was somebody to be told
+		d.written([]cmpp.MsgID{id})
+	}
+	return true
+}
+
+// written lets the receipts of SUBMITs go whose answers are written, or will never be: they are claimed anew.
+func (d *Delivery) written(ids []cmpp.MsgID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, id := range ids {
+		for _, f := range d.parked[id] {
+			d.outcomes.release(f, 0)
+		}
+		delete(d.parked, id)
+	}
+	poke(d.done)
+}
+
+// unpark lets go of the parked receipts that which says yes to: their SUBMIT_RESP is not written yet.
+func (d *Delivery) unpark(wait time.Duration, which func(*flight) bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for id, list := range d.parked {
+		if slices.ContainsFunc(list, which) {
+			for _, f := range list {
+				d.outcomes.release(f, wait)
+			}
+			delete(d.parked, id)
+		}
+	}
+	poke(d.done)
+}
+
+func (d *Delivery) parkedCount() (n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, list := range d.parked {
+		n += len(list)
+	}
+	return n
+}
+
+const parkedWait = time.Second // after AckTimeout without a SUBMIT_RESP
 
 // next is the connection for the next row: in turn, those with a slot left. A share never has more rows than slots.
 func (s *share) next(calls [][]session.Call) int {
@@ -201,6 +256,7 @@ func (d *Delivery) late(now time.Time) {
 		}
 	}
 	d.mu.Unlock()
+	d.unpark(parkedWait, func(f *flight) bool { return now.Sub(f.since) >= d.Config.AckTimeout })
 	for _, f := range list {
 		d.metrics.outcomes.WithLabelValues("timeout").Inc()
 		d.decide(f, func(o *outcomes) { o.retry(f, "no answer in time") })

@@ -94,6 +94,7 @@ type process struct {
 	held     map[cmpp.MsgID]bool
 	asked    int // how often the barrier was asked
 	onChange func(bool)
+	written  func([]cmpp.MsgID)
 }
 
 // boot starts a process.
@@ -144,10 +145,15 @@ func (p *process) Unwritten(id cmpp.MsgID) bool {
 
 func (p *process) OnChange(f func(bool)) { p.onChange = f }
 
+func (p *process) OnWritten(f func([]cmpp.MsgID)) { p.written = f }
+
 func (p *process) hold(id cmpp.MsgID, on bool) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.held[id] = on
+	p.mu.Unlock()
+	if !on {
+		p.written([]cmpp.MsgID{id})
+	}
 }
 
 func (p *process) nudge() { p.bus.Publish(wake.Deliveries) }

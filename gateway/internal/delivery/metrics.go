@@ -23,6 +23,8 @@ func newMetrics(reg prometheus.Registerer, d *Delivery) *metrics {
 		outcomes:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "cmppgw_delivery_outcomes_total", Help: "What became of claimed deliveries."}, []string{"outcome"}),
 	}
 	reg.MustRegister(m.duplicates, m.outcomes, prometheus.NewGaugeFunc(
-		prometheus.GaugeOpts{Name: "cmppgw_delivery_inflight", Help: "DELIVERs waiting for their answer."}, func() float64 { return float64(d.inFlight()) }))
+		prometheus.GaugeOpts{Name: "cmppgw_delivery_inflight", Help: "DELIVERs waiting for their answer."}, func() float64 { return float64(d.inFlight()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "cmppgw_delivery_parked", Help: "Receipts that wait for their SUBMIT_RESP to be written."},
+			func() float64 { return float64(d.parkedCount()) }))
 	return m
 }

@@ -15,12 +15,13 @@ type Sessions struct {
 	byApp    map[int32][]*session.Session // the slices are replaced, never changed
 	onChange func(login bool)
 
-	heldMu sync.Mutex
-	held   map[cmpp.MsgID]struct{}
+	heldMu    sync.Mutex
+	held      map[cmpp.MsgID]bool // true: somebody has asked, and is told when it opens
+	onWritten func(ids []cmpp.MsgID)
 }
 
 func newSessions() *Sessions {
-	return &Sessions{byApp: make(map[int32][]*session.Session), held: make(map[cmpp.MsgID]struct{})}
+	return &Sessions{byApp: make(map[int32][]*session.Session), held: make(map[cmpp.MsgID]bool)}
 }
 
 // Each calls f for every application with live connections. The slice must not be changed.
@@ -33,12 +34,23 @@ func (s *Sessions) Each(f func(app int32, links []*session.Session)) {
 }
 
 // Unwritten says that id belongs to a SUBMIT of this process whose SUBMIT_RESP is neither written nor given up: its receipt
-// has to wait (architecture P7). Only SUBMITs that ask for a receipt are known.
+// has to wait (architecture P7). Only SUBMITs that ask for a receipt are known. Who was told so is told when it has changed.
 func (s *Sessions) Unwritten(id cmpp.MsgID) bool {
 	s.heldMu.Lock()
 	defer s.heldMu.Unlock()
 	_, held := s.held[id]
+	if held {
+		s.held[id] = true
+	}
 	return held
+}
+
+// OnWritten sets the function that is told the ids for which Unwritten has said yes and would now say no. It must not
+// block. There is one; set it before the server runs.
+func (s *Sessions) OnWritten(f func(ids []cmpp.MsgID)) {
+	s.heldMu.Lock()
+	defer s.heldMu.Unlock()
+	s.onWritten = f
 }
 
 // OnChange sets the function called after a login, and whenever a connection has room again for a DELIVER. It must not
@@ -77,7 +89,7 @@ func (s *Sessions) hold(batch []*request) {
 	defer s.heldMu.Unlock()
 	for _, r := range batch {
 		for i := range r.receipts() {
-			s.held[r.resp.MsgID+cmpp.MsgID(i)] = struct{}{}
+			s.held[r.resp.MsgID+cmpp.MsgID(i)] = false
 		}
 	}
 }
@@ -87,9 +99,18 @@ func (s *Sessions) open(r *request) {
 	if r.receipts() == 0 {
 		return
 	}
+	var asked []cmpp.MsgID
 	s.heldMu.Lock()
-	defer s.heldMu.Unlock()
 	for i := range r.receipts() {
-		delete(s.held, r.resp.MsgID+cmpp.MsgID(i))
+		id := r.resp.MsgID + cmpp.MsgID(i)
+		if s.held[id] {
+			asked = append(asked, id)
+		}
+		delete(s.held, id)
+	}
+	tell := s.onWritten
+	s.heldMu.Unlock()
+	if len(asked) > 0 && tell != nil {
+		tell(asked)
 	}
 }
