@@ -92,20 +92,22 @@ func TestWhatWaitsForTheRateIsSentOnceOrPendingAgain(t *testing.T) {
 	r := newRig(t)
 	r.channel(t, 1, 1, 16)
 	r.exec(t, `UPDATE supplier_account SET max_tps = 1`)
+	r.exec(t, `UPDATE channel SET drain_seconds = 0`)
 	e := r.edge(t)
 	eventually(t, "the connection", func() bool { return e.active(1) == 1 })
 	e.hints.Hint(t.Context(), 1, r.messages(t, 1, 4))
-	eventually(t, "the first submit", func() bool { n, _ := r.smsc.total(); return n >= 1 })
+	eventually(t, "the first answer, and another row dispatched", func() bool {
+		return r.core.count() >= 1 && r.number(t, `SELECT count(*) FROM submit_outbox WHERE state = 1`) >= 1 || r.core.count() == 4
+	})
 	e.stop()
-	eventually(t, "the rows of what was answered gone", func() bool { return r.number(t, `SELECT count(*) FROM submit_outbox WHERE state = 1`) == 0 })
-	sent, distinct := r.smsc.total()
-	if pending := r.number(t, `SELECT count(*) FROM submit_outbox`); sent != distinct || sent+pending != 4 || r.core.states()[event.Accepted] != sent {
-		t.Errorf("%d submits of %d messages, %d accepted, %d pending", sent, distinct, r.core.states()[event.Accepted], pending)
+	eventually(t, "nothing dispatched left", func() bool { return r.number(t, `SELECT count(*) FROM submit_outbox WHERE state = 1`) == 0 })
+	if pending := r.number(t, `SELECT count(*) FROM submit_outbox`); pending+r.core.count() != 4 {
+		t.Errorf("%d results, %d pending, want 4 together", r.core.count(), pending)
 	}
 	r.set(t, `UPDATE supplier_account SET max_tps = 0`)
 	r.edge(t)
 	eventually(t, "a result for each", func() bool { return r.core.count() == 4 })
-	r.onceEach(t, 4, 0)
+	r.onceEach(t, 4, 1) // the one written at the stop may have been cut
 }
 
 // A channel that is refused too much leaves the candidates, for all processes; it goes on with what is queued for it, is
