@@ -24,6 +24,8 @@ type Links interface {
 	Unwritten(id cmpp.MsgID) bool
 	// OnWritten sets the function that is told the Msg_Ids for which Unwritten said yes and would now say no.
 	OnWritten(f func(ids []cmpp.MsgID))
+	// OnStray sets the function that takes answers to no DELIVER of the connection on which they came.
+	OnStray(f func(app int32, p *cmpp.DeliverResp))
 	// OnChange sets the function called after a login and whenever a connection has free slots again.
 	OnChange(f func(login bool))
 }
@@ -86,6 +88,7 @@ func New(o Options) *Delivery {
 		}
 	})
 	o.Sessions.OnWritten(d.written)
+	o.Sessions.OnStray(d.stray)
 	return d
 }
 

@@ -202,27 +202,56 @@ func landed(o session.Outcome) {
 // OnLate implements inbound.Late.
 func (f *flight) OnLate(p cmpp.PDU) { f.answered(p) }
 
-// answered takes the customer's answer, also one that comes late. Which Msg_Id it repeats is not looked at: some peers
-// repeat the one of the report.
+// answered takes the customer's answer, also one that comes late. It is the answer to the row that its Msg_Id names, if that
+// is in flight for the same application: customers mix up their connections, and with them the Sequence_Ids. Else it is
+// the answer to f, whatever its Msg_Id: some repeat the one of the report.
 func (f *flight) answered(p cmpp.PDU) {
 	d := f.d
 	failpoint.Hit(failpoint.AfterDeliver)
-	if resp, ok := p.(*cmpp.DeliverResp); ok && resp.Result == 0 {
-		d.mu.Lock()
-		f.over = true
-		if d.flights[f.ID] == f {
-			delete(d.flights, f.ID)
+	resp, ok := p.(*cmpp.DeliverResp)
+	if ok && int64(resp.MsgID) != f.ID {
+		if named := d.inFlightOf(f.App, resp.MsgID); named != nil {
+			f = named
 		}
-		d.outcomes.acks = append(d.outcomes.acks, f.ID)
-		d.mu.Unlock()
-		poke(d.done)
-		d.metrics.outcomes.WithLabelValues("acknowledged").Inc()
-		d.metrics.attempts.Observe(float64(f.Attempts))
-		d.metrics.seconds.Observe(time.Since(f.CreatedAt).Seconds())
+	}
+	if ok && resp.Result == 0 {
+		f.acknowledged()
 		return
 	}
 	d.metrics.outcomes.WithLabelValues("refused").Inc()
 	d.decide(f, func(o *outcomes) { o.retry(f, "refused by the customer") })
+}
+
+// stray takes an answer to no DELIVER of its connection: of another connection, or once more.
+func (d *Delivery) stray(app int32, resp *cmpp.DeliverResp) {
+	if f := d.inFlightOf(app, resp.MsgID); f != nil {
+		f.answered(resp)
+	}
+}
+
+// inFlightOf is the row in flight that an application knows by id; nil = none.
+func (d *Delivery) inFlightOf(app int32, id cmpp.MsgID) *flight {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if f := d.flights[int64(id)]; f != nil && f.App == app {
+		return f
+	}
+	return nil
+}
+
+func (f *flight) acknowledged() {
+	d := f.d
+	d.mu.Lock()
+	f.over = true
+	if d.flights[f.ID] == f {
+		delete(d.flights, f.ID)
+	}
+	d.outcomes.acks = append(d.outcomes.acks, f.ID)
+	d.mu.Unlock()
+	poke(d.done)
+	d.metrics.outcomes.WithLabelValues("acknowledged").Inc()
+	d.metrics.attempts.Observe(float64(f.Attempts))
+	d.metrics.seconds.Observe(time.Since(f.CreatedAt).Seconds())
 }
 
 // decide records the outcome of a flight unless it has one.

@@ -85,6 +85,7 @@ type process struct {
 	*bench
 
 	node *store.Node
+	reg  *prometheus.Registry
 	bus  *wake.Bus
 	stop func()
 	log  logs
@@ -95,6 +96,7 @@ type process struct {
 	asked    int // how often the barrier was asked
 	onChange func(bool)
 	written  func([]cmpp.MsgID)
+	stray    func(int32, *cmpp.DeliverResp)
 }
 
 // boot starts a process.
@@ -109,11 +111,11 @@ func (b *bench) boot(tb testing.TB) *process {
 
 func (b *bench) bootAs(tb testing.TB, node *store.Node) *process {
 	tb.Helper()
-	p := &process{bench: b, node: node, links: map[int32][]*session.Session{}, held: map[cmpp.MsgID]bool{}}
+	p := &process{bench: b, node: node, reg: prometheus.NewRegistry(), links: map[int32][]*session.Session{}, held: map[cmpp.MsgID]bool{}}
 	log := slog.New(slog.NewTextHandler(&p.log, nil))
 	p.bus = wake.New(nil, log)
 	d := delivery.New(delivery.Options{
-		Config: b.cfg, Pool: b.Pool, Node: node, Wake: p.bus, Sessions: p, Log: log, Registry: prometheus.NewRegistry(),
+		Config: b.cfg, Pool: b.Pool, Node: node, Wake: p.bus, Sessions: p, Log: log, Registry: p.reg,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -145,6 +147,8 @@ func (p *process) Unwritten(id cmpp.MsgID) bool {
 
 func (p *process) OnChange(f func(bool)) { p.onChange = f }
 
+func (p *process) OnStray(f func(int32, *cmpp.DeliverResp)) { p.stray = f }
+
 func (p *process) OnWritten(f func([]cmpp.MsgID)) { p.written = f }
 
 func (p *process) hold(id cmpp.MsgID, on bool) {
@@ -154,6 +158,22 @@ func (p *process) hold(id cmpp.MsgID, on bool) {
 	if !on {
 		p.written([]cmpp.MsgID{id})
 	}
+}
+
+// counter is the value of a counter without labels.
+func (p *process) counter(tb testing.TB, name string) float64 {
+	tb.Helper()
+	families, err := p.reg.Gather()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetCounter().GetValue()
+		}
+	}
+	tb.Fatalf("no metric %s", name)
+	return 0
 }
 
 func (p *process) nudge() { p.bus.Publish(wake.Deliveries) }
@@ -175,6 +195,7 @@ type deliver struct {
 // handler serves both ends.
 type handler struct {
 	request func(*session.Session, cmpp.Header, cmpp.PDU)
+	stray   func(*cmpp.DeliverResp)
 }
 
 func (h handler) OnRequest(s *session.Session, hd cmpp.Header, p cmpp.PDU) { h.request(s, hd, p) }
@@ -187,6 +208,12 @@ func (handler) OnLateResponse(_ *session.Session, _ cmpp.Header, p cmpp.PDU, tok
 	}
 }
 
+func (h handler) OnStrayResponse(_ *session.Session, _ cmpp.Header, p cmpp.PDU) {
+	if resp, ok := p.(*cmpp.DeliverResp); ok && h.stray != nil {
+		h.stray(resp)
+	}
+}
+
 // answers what the customer does with a DELIVER.
 type answers func(d deliver) (result uint32, answer bool)
 
@@ -194,7 +221,7 @@ func accept(deliver) (uint32, bool) { return 0, true }
 
 func silence(deliver) (uint32, bool) { return 0, false }
 
-// connect logs a customer of app in.
+// connect logs a customer of app in; one without answer never reads.
 func (p *process) connect(tb testing.TB, app int32, v cmpp.Version, answer answers) *customer {
 	tb.Helper()
 	return p.connectWith(tb, app, v, session.Config{Window: p.cfg.DeliverWindow}, answer)
@@ -225,7 +252,7 @@ func (p *process) connectWith(tb testing.TB, app int32, v cmpp.Version, cfg sess
 		})
 		accepted <- s
 		if err == nil {
-			_ = s.Run(ctx, handler{})
+			_ = s.Run(ctx, handler{stray: func(resp *cmpp.DeliverResp) { p.stray(app, resp) }})
 		}
 	})
 	c.link, err = session.Login(ctx, ours, session.Config{}, session.Credentials{SourceAddr: "1", Secret: []byte("s"), Version: v})
@@ -234,7 +261,11 @@ func (p *process) connectWith(tb testing.TB, app int32, v cmpp.Version, cfg sess
 	}
 	c.server = <-accepted
 	running.Go(func() {
-		_ = c.link.Run(ctx, handler{func(_ *session.Session, hd cmpp.Header, q cmpp.PDU) {
+		if answer == nil { // it never reads
+			<-ctx.Done()
+			return
+		}
+		_ = c.link.Run(ctx, handler{request: func(_ *session.Session, hd cmpp.Header, q cmpp.PDU) {
 			d := deliver{hd.Sequence, q.(*cmpp.Deliver)}
 			c.delivers <- d
 			if result, ok := answer(d); ok {

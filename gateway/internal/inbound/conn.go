@@ -91,6 +91,13 @@ func (c *conn) OnLateResponse(_ *session.Session, _ cmpp.Header, p cmpp.PDU, tok
 	}
 }
 
+// OnStrayResponse implements session.StrayHandler.
+func (c *conn) OnStrayResponse(_ *session.Session, _ cmpp.Header, p cmpp.PDU) {
+	if resp, ok := p.(*cmpp.DeliverResp); ok {
+		c.server.sessions.stray(c.app, resp)
+	}
+}
+
 func (c *conn) submit(s *session.Session, seq uint32, p *cmpp.Submit) {
 	now := time.Now()
 	app := c.server.Settings.Current().Applications[c.app]

@@ -15,9 +15,10 @@ type Sessions struct {
 	byApp    map[int32][]*session.Session // the slices are replaced, never changed
 	onChange func(login bool)
 
-	heldMu    sync.Mutex
+	heldMu    sync.Mutex          // of what follows
 	held      map[cmpp.MsgID]bool // true: somebody has asked, and is told when it opens
 	onWritten func(ids []cmpp.MsgID)
+	onStray   func(app int32, p *cmpp.DeliverResp)
 }
 
 func newSessions() *Sessions {
@@ -59,6 +60,23 @@ func (s *Sessions) OnChange(f func(login bool)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.onChange = f
+}
+
+// OnStray sets the function that takes answers to no DELIVER of the connection on which they came. It must not block. There
+// is one; set it before the server runs.
+func (s *Sessions) OnStray(f func(app int32, p *cmpp.DeliverResp)) {
+	s.heldMu.Lock()
+	defer s.heldMu.Unlock()
+	s.onStray = f
+}
+
+func (s *Sessions) stray(app int32, p *cmpp.DeliverResp) {
+	s.heldMu.Lock()
+	tell := s.onStray
+	s.heldMu.Unlock()
+	if tell != nil {
+		tell(app, p)
+	}
 }
 
 func (s *Sessions) add(app int32, link *session.Session) {

@@ -79,3 +79,22 @@ func TestWhoAskedIsToldWhenTheAnswerIsWritten(t *testing.T) {
 		t.Errorf("%d were told, 4 asked for", len(told))
 	}
 }
+
+// An answer to no DELIVER of its connection is handed on with the application that gave it, and harms nothing.
+func TestStrayAnswersAreHandedOn(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.start(t)
+	type stray struct {
+		app int32
+		p   cmpp.DeliverResp
+	}
+	got := make(chan stray, 1)
+	b.server.Sessions().OnStray(func(app int32, p *cmpp.DeliverResp) { got <- stray{app, *p} })
+	c := b.customer(t, cmpp.V30)
+	c.send(4711, &cmpp.DeliverResp{MsgID: 5, Result: 1})
+	if s := <-got; s.app != 11 || s.p.MsgID != 5 || s.p.Result != 1 {
+		t.Errorf("handed on: %+v", s)
+	}
+	c.accepted(sms())
+}

@@ -97,6 +97,13 @@ type Handler interface {
 	OnLateResponse(s *Session, hd cmpp.Header, p cmpp.PDU, token any)
 }
 
+// StrayHandler is a Handler that also wants answers to no call of this session:
+// some peers answer on another of their links, or once more.
+type StrayHandler interface {
+	Handler
+	OnStrayResponse(s *Session, hd cmpp.Header, p cmpp.PDU)
+}
+
 // Call is one request of ours.
 type Call struct {
 	PDU   cmpp.PDU      // encoded within Send, not kept

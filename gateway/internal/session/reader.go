@@ -229,6 +229,14 @@ func (s *Session) takeResponse(h Handler, hd cmpp.Header, body []byte) {
 		h.OnLateResponse(s, hd, resp, token)
 	default:
 		s.logOddAnswer(hd, errors.New("no such call"))
+		strays, ok := h.(StrayHandler)
+		if !ok {
+			return
+		}
+		if resp, err := cmpp.Decode(hd, body, s.version); err == nil {
+			defer s.contain()
+			strays.OnStrayResponse(s, hd, resp)
+		}
 	}
 }
 
