@@ -184,9 +184,9 @@ func (b *builder) segments(k *spec.Kind, m sp.Message) ([]sp.Message, error) {
 	if err != nil {
 		return nil, fmt.Errorf("text of %s: %w", k.Name, err)
 	}
-	order := make([]int, len(parts))
-	for i := range order {
-		order[i] = i
+	var order []int
+	for i := range parts {
+		order = append(order, i)
 	}
 	if k.Long.Missing {
 		order = order[:len(order)-1]

@@ -146,7 +146,7 @@ func (r *run) cut(a *act, x *spec.Injection, how ismg.Cut) {
 
 // poolsThere waits until the gateway has the pools that are wanted.
 func (r *run) poolsThere(ctx context.Context) error {
-	if err := r.linksBack(ctx); err != nil {
+	if err := r.linksBack(ctx, linksLimit); err != nil {
 		return &lostError{err}
 	}
 	return nil
@@ -251,7 +251,7 @@ func (r *run) stopEnterprise(a *act, x *spec.Injection) {
 		if err != nil {
 			return err
 		}
-		defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // what matters is that it ends
+		defer conn.Close(context.WithoutCancel(ctx))
 		tx, err := conn.Begin(ctx)
 		if err != nil {
 			return err
@@ -283,7 +283,7 @@ func (r *run) stopEnterprise(a *act, x *spec.Injection) {
 		if err != nil {
 			return "", err
 		}
-		defer conn.Close(ctx) //nolint:errcheck // it only asked
+		defer conn.Close(ctx)
 		if err := conn.QueryRow(ctx, waitingSQL, id).Scan(&left); err != nil {
 			return "", err
 		}

@@ -103,7 +103,7 @@ func (r *run) apply(ctx context.Context, list ...change) error {
 	if err != nil {
 		return fmt.Errorf("change settings: %w", err)
 	}
-	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // what was committed is committed
+	defer conn.Close(context.WithoutCancel(ctx))
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		for _, c := range append(slices.Clone(list), change{sql: settingsBumpSQL}) {
 			if _, err := tx.Exec(ctx, c.sql, c.args...); err != nil {
@@ -185,7 +185,7 @@ func (r *run) setPolicy(ctx context.Context) error {
 	return nil
 }
 
-// enterpriseIDs lists the enterprises that a fault is about, as positions.
+// enterprises lists the enterprises that a fault is about, as positions.
 func (r *run) enterprises(id string) []int {
 	var list []int
 	for i, e := range r.s.Enterprises {

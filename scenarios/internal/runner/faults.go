@@ -213,7 +213,11 @@ func (r *run) inject(ctx context.Context, x spec.Injection, journal *os.File) er
 	known.Until = r.clock.Now()
 	rep.Until, rep.Proof = new(r.clock.Time(known.Until).UTC()), f.proof()
 	if err == nil {
-		err = r.linksBack(ctx)
+		limit := linksLimit
+		if x.Fault == spec.SupplierRefuses {
+			limit += refusedLimit
+		}
+		err = r.linksBack(ctx, limit)
 		rep.Recovered = err == nil
 		rep.Proof += fmt.Sprintf("; every supplier connection active %s after the injection", r.since(known.From))
 	}
@@ -244,8 +248,8 @@ func (r *run) since(at int64) time.Duration {
 }
 
 // linksBack waits until every channel has its connections again.
-func (r *run) linksBack(ctx context.Context) error {
-	return poll(ctx, linksLimit, func(ctx context.Context) (string, error) {
+func (r *run) linksBack(ctx context.Context, limit time.Duration) error {
+	return poll(ctx, limit, func(ctx context.Context) (string, error) {
 		var e effective
 		if _, err := get(ctx, r.http, "http://"+r.files.Admin+"/api/admin/effective", &e); err != nil {
 			return "the settings cannot be read: " + err.Error(), nil //nolint:nilerr // it is asked again

@@ -84,6 +84,7 @@ const (
 	commandLimit = 60 * time.Second
 	readyLimit   = 30 * time.Second
 	linksLimit   = 20 * time.Second
+	refusedLimit = 40 * time.Second // a link whose login was refused cools down first
 	stopLimit    = 45 * time.Second // above the gateway's own shutdown.total
 	portTries    = 3
 	lead         = 300 * time.Millisecond // from the plan to the first message
@@ -395,7 +396,7 @@ func (r *run) repool(ctx context.Context, p spec.Pool) error {
 	if err := r.switchTo(ctx, r.s.Channels(""), func(x *setting) { x.Pool = p }); err != nil {
 		return unfit("%w", err)
 	}
-	if err := r.linksBack(ctx); err != nil {
+	if err := r.linksBack(ctx, linksLimit); err != nil {
 		return &lostError{fmt.Errorf("switch to %s: %w", p, err)}
 	}
 	return nil

@@ -156,7 +156,7 @@ const (
 	isolationMove   = 1.5
 	isolationMedian = 2 * time.Millisecond
 	isolationP95    = 5 * time.Millisecond
-	cleanLate       = 10 * time.Millisecond
+	cleanLate       = 5 * time.Millisecond
 	leastSamples    = 30
 	leastWindows    = 4
 )
@@ -187,6 +187,9 @@ func isolation(x *index) result.Check {
 		if a.windows >= leastWindows && b.windows >= leastWindows {
 			x.moved(t, name+" clean P95", quantile(a.clean, 0.95), quantile(b.clean, 0.95), isolationP95)
 		}
+	}
+	if t.check.Count > 0 {
+		t.check.Detail = "" // the offenders say it
 	}
 	return t.end()
 }
