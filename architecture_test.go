@@ -29,7 +29,7 @@ var rules = []struct{ pkg, why, allowed string }{
 	{"reports/result", "the run format is a leaf", ""},
 	{"reports", "reports read runs", "reports"},
 	{"testenv", "provisioning knows no program", "testenv"},
-	{"scenarios", "the harness drives everything from outside", "scenarios simulator/ismg simulator/sp simulator/simclock chaos reports testenv/stack gateway/cmpp gateway/sms"},
+	{"scenarios", "the harness drives everything from outside", "scenarios simulator/ismg simulator/sp simulator/hostile simulator/simclock chaos reports testenv/stack gateway/cmpp gateway/sms"},
 }
 
 func TestImportsFollowTheArchitecture(t *testing.T) {
