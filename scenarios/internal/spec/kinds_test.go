@@ -128,6 +128,26 @@ func TestKindFaults(t *testing.T) {
 	}
 }
 
+// Whom a fault is about, or who floods, is not among those who must not feel it.
+func TestUntouched(t *testing.T) {
+	t.Parallel()
+	c, err := spec.Load("../../../scenarios.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][]int{
+		"fault-customer-storm": {0}, "multi-enterprise": {0, 1, 2, 3, 4, 5, 6, 7, 8}, "hostile-64": {0}, "collect": nil,
+	} {
+		s, err := c.Scenario(name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Untouched(); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}
+
 // What is dealt keeps to the shares at every moment.
 func TestDeal(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -145,13 +146,19 @@ type Phase struct {
 // Disturbing says whether the phase is one that others must not feel.
 func (p *Phase) Disturbing() bool { return p.Disturbed || p.Hostile > 0 }
 
-// Untouched lists the enterprises whose own load is the same in every phase.
+// Untouched lists the enterprises whose own load is the same in every phase, and that no
+// fault of customers or people is about.
 func (s *Scenario) Untouched() []int {
 	var list []int
 	for i, e := range s.Enterprises {
 		touched := false
 		for _, p := range s.Phases {
 			if x, ok := p.Scales[e.ID]; ok && x != 1 {
+				touched = true
+			}
+		}
+		for _, f := range s.Faults {
+			if slices.Contains(traits[f.Fault].takes, "enterprise") && (f.Enterprise == "" || f.Enterprise == e.ID) {
 				touched = true
 			}
 		}
