@@ -47,6 +47,14 @@ func TestAnswerOnAnotherConnection(t *testing.T) {
 	other.reply(on[1], 0)
 	links[0].reply(deliver{on[0].seq + 1000, &cmpp.Deliver{MsgID: 77}}, 0)
 	links[0].reply(stray, 0) // once more
+	eventually(t, "all were heard", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.strays == 4
+	})
+	if n := p.value(t, "cmppgw_delivery_inflight"); n != 1 {
+		t.Errorf("%v in flight, want the one that nobody acknowledged", n)
+	}
 	links[1].reply(on[1], 0)
 	eventually(t, "acknowledged", func() bool { return !b.left(t, on[1]) })
 	if n := b.count(t, "SELECT count(*) FROM delivery") + b.count(t, "SELECT count(*) FROM dead_letter"); n != 0 {

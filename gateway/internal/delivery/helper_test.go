@@ -97,6 +97,7 @@ type process struct {
 	onChange func(bool)
 	written  func([]cmpp.MsgID)
 	stray    func(int32, *cmpp.DeliverResp)
+	strays   int // were handed on
 }
 
 // boot starts a process.
@@ -160,8 +161,8 @@ func (p *process) hold(id cmpp.MsgID, on bool) {
 	}
 }
 
-// counter is the value of a counter without labels.
-func (p *process) counter(tb testing.TB, name string) float64 {
+// value is that of a counter or gauge without labels.
+func (p *process) value(tb testing.TB, name string) float64 {
 	tb.Helper()
 	families, err := p.reg.Gather()
 	if err != nil {
@@ -169,7 +170,8 @@ func (p *process) counter(tb testing.TB, name string) float64 {
 	}
 	for _, f := range families {
 		if f.GetName() == name {
-			return f.GetMetric()[0].GetCounter().GetValue()
+			m := f.GetMetric()[0]
+			return m.GetCounter().GetValue() + m.GetGauge().GetValue() // one of them is not there, and 0
 		}
 	}
 	tb.Fatalf("no metric %s", name)
@@ -252,7 +254,12 @@ func (p *process) connectWith(tb testing.TB, app int32, v cmpp.Version, cfg sess
 		})
 		accepted <- s
 		if err == nil {
-			_ = s.Run(ctx, handler{stray: func(resp *cmpp.DeliverResp) { p.stray(app, resp) }})
+			_ = s.Run(ctx, handler{stray: func(resp *cmpp.DeliverResp) {
+				p.stray(app, resp)
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				p.strays++
+			}})
 		}
 	})
 	c.link, err = session.Login(ctx, ours, session.Config{}, session.Credentials{SourceAddr: "1", Secret: []byte("s"), Version: v})
