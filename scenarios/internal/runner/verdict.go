@@ -12,8 +12,14 @@ import (
 // objectives judges every objective against every measured step. An objective that
 // is missed on a machine whose clocks cannot be believed is not a failure of the
 // gateway and not a pass: it is not measured.
-func objectives(s *spec.Scenario, steps []result.Step) (list []result.SLO, missed, unmeasured []string) {
+func objectives(s *spec.Scenario, r *result.Report) (list []result.SLO, missed, unmeasured []string) {
+	steps := r.Steps
 	for _, o := range s.SLO {
+		if spec.Unit(o.Metric) == "count" {
+			steps = []result.Step{{Name: "the run", Valid: true}}
+		} else {
+			steps = r.Steps
+		}
 		for i := range steps {
 			step := &steps[i]
 			if step.Warmup || o.Phase != "" && o.Phase != step.Name {
@@ -27,10 +33,16 @@ func objectives(s *spec.Scenario, steps []result.Step) (list []result.SLO, misse
 					continue
 				}
 				y := result.SLO{Metric: o.Metric, Step: step.Name, Enterprise: o.Enterprise, Op: bound.op, Limit: *bound.limit, Unit: spec.Unit(o.Metric)}
-				if y.Unit == "ratio" {
+				switch y.Unit {
+				case "ratio":
 					y.Unit = ""
+				case "count":
+					y.Unit, y.Step = "", ""
 				}
 				y.Value, y.N, y.Reason = value(step, o.Metric, o.Enterprise)
+				if spec.Unit(o.Metric) == "count" {
+					y.Value, y.N, y.Reason = ofRun(r, o.Metric)
+				}
 				y.OK = y.Value != nil && (bound.op == "<=" && *y.Value <= y.Limit || bound.op == ">=" && *y.Value >= y.Limit)
 				name := o.Metric + " of " + step.Name
 				if o.Enterprise != "" {
@@ -51,6 +63,27 @@ func objectives(s *spec.Scenario, steps []result.Step) (list []result.SLO, misse
 		}
 	}
 	return list, missed, unmeasured
+}
+
+// ofRun is a metric of the whole run.
+func ofRun(r *result.Report, metric string) (v *float64, n int64, reason string) {
+	switch metric {
+	case "run.attempts":
+		for _, k := range r.Deliveries.AttemptsAtAck {
+			n += k
+		}
+		if n == 0 {
+			return nil, 0, "nothing was acknowledged"
+		}
+		return new(float64(r.Deliveries.MaxAttempts)), n, ""
+	case "run.goroutines":
+		for _, p := range r.Processes {
+			if p.Name == "gateway" && p.Goroutines > 0 {
+				return new(float64(p.Goroutines)), 1, ""
+			}
+		}
+	}
+	return nil, 0, "not recorded"
 }
 
 // value is a metric of a step, or of one enterprise in it, with the number of samples
@@ -108,7 +141,7 @@ func value(step *result.Step, metric, enterprise string) (v *float64, n int64, r
 // and what was not measured is not passed.
 func judge(s *spec.Scenario, r *result.Report) {
 	var missed, unmeasured []string
-	r.SLO, missed, unmeasured = objectives(s, r.Steps)
+	r.SLO, missed, unmeasured = objectives(s, r)
 	var broken []string
 	for _, x := range r.Identities {
 		if !x.Status.OK() {

@@ -249,4 +249,7 @@ var metrics = map[string]string{
 	"pool.rate": "ratio", "pool.inflight": "ratio",
 	// SUBMITs that suppliers refused with result 8, as a share of all they got.
 	"result_8": "ratio",
+	// Of the whole run: the most attempts of a delivery that was acknowledged, and the
+	// gateway's peak of goroutines.
+	"run.attempts": "count", "run.goroutines": "count",
 }
