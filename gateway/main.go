@@ -44,6 +44,7 @@ type commands struct {
 	Exceptions exceptionsCommand `cmd:"" help:"List what contradicts what is settled, or needs a person."`
 	Reconcile  reconcileCommands `cmd:"" help:"Suppliers' daily statements against our submits."`
 	Dead       deadCommands      `cmd:"" help:"What could not be used and was kept."`
+	Uplink     uplinkCommands    `cmd:"" help:"Messages from phones that are nobody's."`
 	Callback   callbackCommands  `cmd:"" help:"The way of events from edges to the core."`
 	Recover    recoverCommand    `cmd:"" help:"End the quarantine after a restore: what may have been sent becomes unknown."`
 	App        appCommands       `cmd:"" help:"Customers' applications."`

@@ -49,6 +49,28 @@ func Rematch(ctx context.Context, pool *pgxpool.Pool, ids []int64) (int64, error
 	return tag.RowsAffected(), nil
 }
 
+const rematchPage = 500
+
+// RematchAll is Rematch for all that are on the list when it begins, page by page.
+func RematchAll(ctx context.Context, pool *pgxpool.Pool) (total int64, err error) {
+	for after := int64(0); ; {
+		list, err := List(ctx, pool, after, rematchPage)
+		if err != nil || len(list) == 0 {
+			return total, err
+		}
+		ids := make([]int64, len(list))
+		for i := range list {
+			ids[i] = list[i].EventID
+		}
+		n, err := Rematch(ctx, pool, ids)
+		total += n
+		if err != nil {
+			return total, err
+		}
+		after = ids[len(ids)-1]
+	}
+}
+
 // Discard takes uplinks off the list of those that are nobody's, and says how many there were. They stay stored.
 func Discard(ctx context.Context, pool *pgxpool.Pool, ids []int64) (int64, error) {
 	tag, err := pool.Exec(ctx, store.UplinkDiscard, sorted(ids))

@@ -205,6 +205,43 @@ func TestNobodysUplinks(t *testing.T) {
 	if n, err := uplink.Rematch(t.Context(), b.Pool, ids[2:]); n != 0 || err != nil {
 		t.Errorf("%d matched again: %v", n, err)
 	}
+	b.wrote(t, 12, 13900000002, "1069000199", "", time.Minute)
+	if n, err := uplink.RematchAll(t.Context(), b.Pool); n != 1 || err != nil {
+		t.Errorf("%d matched again: %v", n, err)
+	}
+	b.settled(t)
+	if g := b.got(t, "13900000002"); len(g) != 1 || g[0].App != 12 {
+		t.Errorf("delivered %+v", g)
+	}
+}
+
+// One transaction at a time works, in all processes: two that each saw a part of a set would never see it whole.
+func TestOneWorksAtATime(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	tx, err := b.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var locked bool
+	if err := tx.QueryRow(t.Context(), "SELECT pg_try_advisory_xact_lock(10, 8)").Scan(&locked); err != nil || !locked {
+		t.Fatal(locked, err)
+	}
+	b.run(t)
+	b.arrive(t, said(1, phoneText, "1069000111", "a"))
+	for range 10 { // a while in which it could go wrong
+		if b.count(t, "SELECT count(*) FROM uplink_queue") != 1 {
+			t.Fatal("worked on beside another transaction")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.settled(t)
+	if n := len(b.got(t, phoneText)); n != 1 {
+		t.Errorf("%d deliveries", n)
+	}
 }
 
 // An uplink that fails for good does not hold up its neighbours, and nothing of it is lost.
