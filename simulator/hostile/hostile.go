@@ -34,7 +34,7 @@ type Attack struct {
 	Addr        string // host:port
 	Connections int
 	Seed        uint64
-	// Pause between the end of a connection and the next one in its place; 0: 20 ms.
+	// Pause between the end of a connection and the next one in its place; 0: 250 ms.
 	Pause time.Duration
 	// Hold is how long a connection that is not cut off is kept; 0: 2 s.
 	Hold time.Duration
@@ -67,7 +67,7 @@ func (a *Attack) Run(ctx context.Context) {
 func (a *Attack) keep(ctx context.Context, kind Kind, rng *rand.Rand) {
 	pause, hold := a.Pause, a.Hold
 	if pause <= 0 {
-		pause = 20 * time.Millisecond
+		pause = 250 * time.Millisecond
 	}
 	if hold <= 0 {
 		hold = 2 * time.Second
