@@ -176,9 +176,10 @@ type Delivery struct {
 	Sweep         time.Duration `yaml:"sweep" allow:"10ms..1m"`   // 5s
 	AttemptsMax   int           `yaml:"attempts_max" allow:"1..100"`
 	AckTimeout    time.Duration `yaml:"ack_timeout" allow:"100ms..2m"`
-	AcceptHold    time.Duration `yaml:"accept_hold" allow:"1s..10m"`   // only the accepting node claims before this age of the SUBMIT; 60s
-	DeliverWindow int           `yaml:"deliver_window" allow:"1..256"` // per customer connection
-	KeepMax       time.Duration `yaml:"keep_max" allow:"1s..720h"`     // 72h → dead
+	AcceptHold    time.Duration `yaml:"accept_hold" allow:"1s..10m"`         // only the accepting node claims before this age of the SUBMIT; 60s
+	DeliverWindow int           `yaml:"deliver_window" allow:"1..256"`       // per customer connection
+	KeepMax       time.Duration `yaml:"keep_max" allow:"1s..720h"`           // 72h → dead
+	BacklogMax    int           `yaml:"backlog_max" allow:"1000..100000000"` // of one application; beyond it the oldest → dead
 }
 
 // Uplink brings messages from phones to the customers whose numbers they were sent to.

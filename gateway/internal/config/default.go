@@ -36,7 +36,7 @@ func Default() Config {
 		Settlement: Settlement{BatchMax: 256, Poll: 100 * time.Millisecond, ParkMax: 72 * time.Hour, UnknownAfter: time.Minute, ReceiptWait: 72 * time.Hour},
 		Delivery: Delivery{
 			Lease: 30 * time.Second, Merge: 25 * time.Millisecond, MergeCap: 250 * time.Millisecond, Sweep: 5 * time.Second, AttemptsMax: 8,
-			AckTimeout: 20 * time.Second, AcceptHold: time.Minute, DeliverWindow: 32, KeepMax: 72 * time.Hour,
+			AckTimeout: 20 * time.Second, AcceptHold: time.Minute, DeliverWindow: 32, KeepMax: 72 * time.Hour, BacklogMax: 1_000_000,
 		},
 		Uplink: Uplink{
 			BatchMax: 200, Poll: time.Second, SegmentExpiry: 5 * time.Minute, SegmentDoubt: 5 * time.Second, SegmentWindow: 10 * time.Minute, SegmentsMax: 10_000,

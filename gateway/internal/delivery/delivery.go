@@ -103,11 +103,13 @@ func poke(c chan struct{}) {
 func (d *Delivery) Run(ctx context.Context) error {
 	finish, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	var finisher sync.WaitGroup
+	var finisher, keeper sync.WaitGroup
 	finisher.Go(func() { d.finish(finish) })
+	keeper.Go(func() { d.keep(ctx) })
 	if d.free(ctx) {
 		d.claims(ctx)
 	}
+	keeper.Wait()
 	d.land()
 	stop()
 	finisher.Wait()

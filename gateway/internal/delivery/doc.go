@@ -32,10 +32,13 @@
 //	one claim           512 rows
 //	tries               AttemptsMax, at 1 s, 2 s, 4 s … 1 min; then dead_letter
 //	age                 KeepMax; then dead_letter
+//	one application     BacklogMax rows; the oldest go to dead_letter
+//	parked              SUBMITs whose answers wait to be written
 //
 // # Goroutines and stop
 //
-// Run starts and waits for two: the claimer, and the finisher that writes outcomes. Cancelling its context ends claiming;
+// Run is the claimer, and starts and waits for two: the finisher that writes outcomes, and the keeper that counts what
+// waits and keeps to BacklogMax. Cancelling its context ends claiming;
 // outcomes are taken for up to two seconds more and written. What is left keeps its claim until the node number is given
 // back or adopted, or the lease ends.
 //

@@ -6,6 +6,7 @@ type metrics struct {
 	seconds, attempts, claimSeconds, claimRows prometheus.Histogram
 	duplicates                                 prometheus.Counter
 	outcomes                                   *prometheus.CounterVec
+	waiting, most                              prometheus.Gauge
 }
 
 func newMetrics(reg prometheus.Registerer, d *Delivery) *metrics {
@@ -22,7 +23,9 @@ func newMetrics(reg prometheus.Registerer, d *Delivery) *metrics {
 		duplicates:   prometheus.NewCounter(prometheus.CounterOpts{Name: "cmppgw_delivery_duplicates_total", Help: "DELIVERs sent again: the customer may have seen the delivery before."}),
 		outcomes:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "cmppgw_delivery_outcomes_total", Help: "What became of claimed deliveries."}, []string{"outcome"}),
 	}
-	reg.MustRegister(m.duplicates, m.outcomes, prometheus.NewGaugeFunc(
+	m.waiting = prometheus.NewGauge(prometheus.GaugeOpts{Name: "cmppgw_delivery_waiting", Help: "Deliveries of all applications that are not acknowledged."})
+	m.most = prometheus.NewGauge(prometheus.GaugeOpts{Name: "cmppgw_delivery_waiting_most", Help: "Those of the application that has most; delivery.backlog_max is its bound."})
+	reg.MustRegister(m.waiting, m.most, m.duplicates, m.outcomes, prometheus.NewGaugeFunc(
 		prometheus.GaugeOpts{Name: "cmppgw_delivery_inflight", Help: "DELIVERs waiting for their answer."}, func() float64 { return float64(d.inFlight()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "cmppgw_delivery_parked", Help: "Receipts that wait for their SUBMIT_RESP to be written."},
 			func() float64 { return float64(d.parkedCount()) }))

@@ -108,3 +108,23 @@ func TestCustomerThatNeverReads(t *testing.T) {
 		return b.count(t, "SELECT count(*) FROM delivery WHERE app_id = 1 AND claim IS NULL AND attempts = 0") == n
 	})
 }
+
+// The oldest deliveries of an application that has too many are dead letters; nobody else's are.
+func TestTooManyWait(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.cfg.BacklogMax, b.cfg.Sweep = 500, 20*time.Millisecond
+	p := b.boot(t)
+	b.many(t, p, 1, 800)
+	b.many(t, p, 2, 400)
+	b.many(t, p, 7, 501)
+	eventually(t, "the bound is kept", func() bool {
+		return b.rows(t, 1) == 500 && b.rows(t, 7) == 500 && p.value(t, "cmppgw_delivery_waiting") == 1400 && p.value(t, "cmppgw_delivery_waiting_most") == 500
+	})
+	if n := b.count(t, "SELECT count(*) FROM dead_letter WHERE kind = 'delivery' AND reason LIKE 'too many%'"); n != 301 || b.rows(t, 2) != 400 {
+		t.Errorf("%d dead letters, %d rows of an application that has not too many", n, b.rows(t, 2))
+	}
+	if n := b.count(t, "SELECT count(*) FROM dead_letter l WHERE id > (SELECT min(id) FROM delivery WHERE app_id = (convert_from(l.raw, 'UTF8')::jsonb->>'app_id')::int)"); n != 0 {
+		t.Errorf("%d were not the oldest", n)
+	}
+}

@@ -30,4 +30,8 @@ var (
 	DeliveryExpire string
 	//go:embed queries/delivery_free.sql
 	DeliveryFree string
+	//go:embed queries/delivery_shed.sql
+	DeliveryShed string
+	//go:embed queries/delivery_waiting.sql
+	DeliveryWaiting string
 )
