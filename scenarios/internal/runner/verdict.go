@@ -13,12 +13,10 @@ import (
 // is missed on a machine whose clocks cannot be believed is not a failure of the
 // gateway and not a pass: it is not measured.
 func objectives(s *spec.Scenario, r *result.Report) (list []result.SLO, missed, unmeasured []string) {
-	steps := r.Steps
 	for _, o := range s.SLO {
+		steps := r.Steps
 		if spec.Unit(o.Metric) == "count" {
 			steps = []result.Step{{Name: "the run", Valid: true}}
-		} else {
-			steps = r.Steps
 		}
 		for i := range steps {
 			step := &steps[i]
