@@ -84,7 +84,7 @@ func TestAnswerWithTheInnerMsgID(t *testing.T) {
 	b.cfg.DeliverWindow = 1
 	_, links, on := b.pair(t)
 	for i := range links {
-		links[i].reply(deliver{on[i].seq, &cmpp.Deliver{MsgID: on[i].MsgID / 3}}, 0)
+		links[i].reply(deliver{on[i].seq, &cmpp.Deliver{MsgID: submitOf(on[i].MsgID)}}, 0)
 	}
 	eventually(t, "acknowledged", func() bool { return !b.left(t, on[0]) && !b.left(t, on[1]) })
 }

@@ -106,7 +106,7 @@ func TestReceiptWaitsForItsSubmitResp(t *testing.T) {
 		t.Fatalf("%d of 3 are parked", n)
 	}
 	for id := range waiting {
-		p.hold(id/3, false)
+		p.hold(submitOf(id), false)
 	}
 	for range 3 {
 		d := c.next()
@@ -125,7 +125,7 @@ func (p *process) receiptHeld(t *testing.T, app int32) int64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.hold(cmpp.MsgID(id/3), true)
+	p.hold(submitOf(cmpp.MsgID(id)), true)
 	p.insert(t, id, app, p.node.Number, "1 second")
 	return id
 }
@@ -143,7 +143,7 @@ func TestWaitingCostsNoBudget(t *testing.T) {
 		defer p.mu.Unlock()
 		return p.asked > 1
 	})
-	p.hold(cmpp.MsgID(id/3), false)
+	p.hold(submitOf(cmpp.MsgID(id)), false)
 	if d := c.next(); d.MsgID != cmpp.MsgID(id) {
 		t.Fatalf("DELIVER %d", d.MsgID)
 	}
@@ -340,7 +340,7 @@ func (b *bench) many(tb testing.TB, p *process, app int32, n int) {
 		tb.Fatal(err)
 	}
 	b.exec(tb, `INSERT INTO delivery (id, pos, message_id, msg_id, accept_session, accepted_at, done_at, app_id, kind, accept_node, stat, dest, src)
-		SELECT i, i, 1, i / 3, 1, now(), now(), $2, 1, $3, 'DELIVRD', '13800000001', '106912' FROM unnest($1::bigint[]) i`, ids, app, p.node.Number)
+		SELECT i, i, 1, i # (1::bigint << 62), 1, now(), now(), $2, 1, $3, 'DELIVRD', '13800000001', '106912' FROM unnest($1::bigint[]) i`, ids, app, p.node.Number)
 }
 
 func TestEveryConnectionGetsItsShare(t *testing.T) {
