@@ -314,7 +314,7 @@ func (d *Delivery) reserve(shares []*share) (got []*share) {
 // expire moves rows that nobody took for KeepMax to the dead letters.
 func (d *Delivery) expire(ctx context.Context) error {
 	for {
-		tag, err := d.Pool.Exec(ctx, store.DeliveryExpire, message.FirstID(time.Now().Add(-d.Config.KeepMax)), expireMax)
+		tag, err := d.Pool.Exec(ctx, store.DeliveryExpire, message.FirstID(time.Now().Add(-d.Config.KeepMax)), expireMax, d.Config.KeepMax)
 		if err != nil {
 			return fmt.Errorf("expire deliveries: %w", err)
 		}

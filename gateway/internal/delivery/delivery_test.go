@@ -478,11 +478,49 @@ func TestNobodyComes(t *testing.T) {
 	for i := range int64(3) {
 		p.insert(t, old+i, 1, p.node.Number, "73 hours")
 	}
+	b.exec(t, "UPDATE delivery SET created_at = now() - interval '73 hours'")
 	young := p.receipt(t, 1)
 	eventually(t, "dead letters", func() bool { return b.count(t, "SELECT count(*) FROM dead_letter WHERE kind = 'delivery'") == 3 })
 	if b.count(t, "SELECT count(*) FROM delivery WHERE id = $1", young) != 1 || b.rows(t, 1) != 1 {
 		t.Error("the young one must stay")
 	}
+}
+
+// A dead delivery that is replayed has all its time again, and when it dies once more it is the same dead letter, whichever
+// way it dies; deliveries go on.
+func TestReplayedDeliveriesMayDieAgain(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.cfg.AttemptsMax, b.cfg.BacklogMax, b.cfg.Sweep = 1, 2, 20*time.Millisecond
+	p := b.boot(t)
+	old := message.FirstID(time.Now().Add(-b.cfg.KeepMax - time.Minute))
+	kill := map[int64]string{old: "not taken in time", old + 1: "refused by the customer after the last try", old + 2: "too many wait for the customer"}
+	for id := range kill {
+		b.exec(t, "INSERT INTO dead_letter (id, kind, reason, raw, replayed_at) VALUES ($1, 'delivery', 'before', '', now())", id)
+	}
+	p.insert(t, old, 1, p.node.Number, "73 hours") // replayed: created now
+	calm := p.connect(t, 9, cmpp.V30, accept)
+	p.receipt(t, 9)
+	p.nudge()
+	calm.next() // a sweep or more has passed
+	if b.rows(t, 1) != 1 {
+		t.Fatal("a replayed delivery had no time")
+	}
+	b.exec(t, "UPDATE delivery SET created_at = now() - interval '73 hours' WHERE id = $1", old)
+	p.connect(t, 2, cmpp.V30, func(deliver) (uint32, bool) { return 9, true })
+	p.insert(t, old+1, 2, p.node.Number, "1 second")
+	p.insert(t, old+2, 3, p.node.Number, "1 second")
+	p.receipt(t, 3)
+	p.receipt(t, 3)
+	p.nudge()
+	for id, reason := range kill {
+		eventually(t, reason, func() bool {
+			return b.count(t, "SELECT count(*) FROM dead_letter WHERE id = $1 AND reason = $2 AND replayed_at IS NULL AND raw <> ''", id, reason) == 1
+		})
+	}
+	p.receipt(t, 9)
+	p.nudge()
+	calm.next()
 }
 
 func TestWhatDoesNotFitIsBuried(t *testing.T) {

@@ -13,5 +13,5 @@ var (
 	_ = isHot("delivery back", store.DeliveryBack, `'{1,2}', '{7,7}', '{1,0}', '{0,1000}'`, "delivery.id")
 	_ = isHot("delivery dead", store.DeliveryDead, `'{1,2}', '{7,7}', '{a,b}'`, "delivery.id")
 	_ = isHot("delivery shed", store.DeliveryShed, `1, 1000, 200`, "delivery.app_id", "delivery.id")
-	_ = isHot("delivery expire", store.DeliveryExpire, `1000, 200`, "delivery.id")
+	_ = isHot("delivery expire", store.DeliveryExpire, `1000, 200, '72 h'`, "delivery.id")
 )

@@ -6,3 +6,4 @@ WITH gone AS (
      ORDER BY x.pos LIMIT $3 FOR UPDATE SKIP LOCKED))
   RETURNING d.id, to_jsonb(d) AS raw)
 INSERT INTO dead_letter (id, kind, reason, raw) SELECT id, 'delivery', 'too many wait for the customer', convert_to(raw::text, 'UTF8') FROM gone
+ON CONFLICT (id) DO UPDATE SET at = clock_timestamp(), reason = excluded.reason, raw = excluded.raw, replayed_at = NULL -- it was dead before, and replayed
