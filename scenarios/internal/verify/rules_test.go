@@ -106,10 +106,10 @@ func (b *world) isolated() {
 	w := &b.w
 	base := 100 * second
 	w.Terms.Isolation = verify.Isolation{Untouched: []int{1}, Phases: []verify.IsolationPhase{
-		{From: base, Until: base + 10*second}, {From: base + 10*second, Until: base + 20*second, Disturbed: true},
+		{From: base, Until: base + 20*second}, {From: base + 20*second, Until: base + 40*second, Disturbed: true},
 	}}
 	record := &w.Customers[1]
-	for i := range int64(200) {
+	for i := range int64(400) {
 		b.number++
 		due := base + i*second/10
 		id := uint64(b.next())
