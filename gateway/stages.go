@@ -103,16 +103,17 @@ func (g *gateway) startCore() error {
 	}).Run)
 	g.review = review.New(review.Options{Pool: g.pools.Settlement, IDs: g.node.IDs, Settings: g.settings, Wake: g.wake, Log: g.log, Registry: g.registry})
 	g.crew.start("review", g.review.Run)
-	g.crew.start("settlement", settlement.New(settlement.Options{
+	settle := settlement.New(settlement.Options{
 		Config: g.config.Settlement, Outbox: g.config.Outbox, Pool: g.pools.Settlement, Node: g.node, Settings: g.settings, Wake: g.wake,
 		Hints: hints, Log: g.log, Registry: g.registry,
-	}).Run)
+	})
+	g.crew.start("settlement", settle.Run)
 	g.crew.start("uplinks", uplink.New(uplink.Options{
 		Config: g.config.Uplink, Pool: g.pools.Settlement, IDs: g.node.IDs, Settings: g.settings, Wake: g.wake, Log: g.log, Registry: g.registry,
 	}).Run)
 	events, err := callback.New(g.ctx, callback.Options{
 		Config: g.config.Callback, Pool: g.pools.Callback, Node: g.node, Settings: g.settings, Wake: g.wake, Hints: hints, Log: g.log,
-		Registry: g.registry,
+		Registry: g.registry, Parking: settle,
 	})
 	if err != nil {
 		return err

@@ -202,9 +202,26 @@ func (s *work) receipts(ctx context.Context, items []item[event.Receipt]) []faul
 	if s.shadow {
 		return slices.Repeat([]fault{faultOf(s.tx(ctx, func(tx pgx.Tx) error { return s.intake.insert(ctx, tx, rows) }))}, len(rows))
 	}
-	faults := s.intake.write(ctx, rows)
+	// Without room for receipts that match nothing, those of the accounts that have most of them stay with their suppliers.
+	taken, full := rows, fault{codeBusy, errors.New("too many receipts of the supplier account wait for their submits")}
+	if s.Parking != nil {
+		taken = slices.DeleteFunc(slices.Clone(rows), func(r receipt) bool { return s.Parking.Full(r.r.AccountID) })
+	}
+	faults := s.intake.write(ctx, taken)
 	s.Wake.Publish(wake.Receipts)
-	return faults
+	if len(taken) == len(rows) {
+		return faults
+	}
+	all, next := make([]fault, len(rows)), 0
+	for i := range rows {
+		if next < len(taken) && taken[next].id == rows[i].id {
+			all[i] = faults[next]
+			next++
+		} else {
+			all[i] = full
+		}
+	}
+	return all
 }
 
 func (s *work) uplinks(ctx context.Context, items []item[event.Uplink]) (faults []fault) {

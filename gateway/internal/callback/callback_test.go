@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,7 +59,11 @@ type bench struct {
 	url   string
 	bus   *wake.Bus
 	token string
+	full  *atomic.Int32 // supplier account without room for receipts
 }
+
+// Full implements callback.Parking.
+func (b *bench) Full(account int32) bool { return account == b.full.Load() }
 
 func setup(tb testing.TB, change ...func(*config.Config)) *bench {
 	tb.Helper()
@@ -74,7 +79,7 @@ func setup(tb testing.TB, change ...func(*config.Config)) *bench {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(pools.Close)
-	b := &bench{Pool: pools.Admin, pool: pools.Callback, bus: wake.New(nil, slog.New(slog.DiscardHandler)), token: cfg.Callback.Token}
+	b := &bench{Pool: pools.Admin, pool: pools.Callback, bus: wake.New(nil, slog.New(slog.DiscardHandler)), token: cfg.Callback.Token, full: new(atomic.Int32)}
 	b.exec(tb, settingsSQL)
 	if b.node, err = store.LeaseNode(tb.Context(), b.Pool, config.Node{Lease: time.Minute}, slog.New(slog.DiscardHandler)); err != nil {
 		tb.Fatal(err)
@@ -88,7 +93,7 @@ func setup(tb testing.TB, change ...func(*config.Config)) *bench {
 	}
 	s, err := callback.New(tb.Context(), callback.Options{
 		Config: cfg.Callback, Pool: pools.Callback, Node: b.node, Settings: watch, Wake: b.bus, Hints: noHints{},
-		Log: slog.New(slog.NewTextHandler(tb.Output(), nil)), Registry: prometheus.NewRegistry(),
+		Log: slog.New(slog.NewTextHandler(tb.Output(), nil)), Registry: prometheus.NewRegistry(), Parking: b,
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -465,4 +470,35 @@ func TestDeadline(t *testing.T) {
 	}
 	b.accepted(t, e)
 	b.books(t)
+}
+
+// Receipts of an account that has too many parked ones are to be offered again; the others are taken.
+func TestReceiptsWithoutRoom(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.full.Store(2)
+	of := func(account int32) event.Event {
+		return b.event(t, event.TypeReceipt, event.Receipt{AccountID: account, ChannelID: 1, SupplierMsgID: 7, Phone: 13800000000, Stat: "DELIVRD", SubmitTime: "2611300000", At: time.Now()})
+	}
+	events := []event.Event{of(2), of(1), of(2), of(1)}
+	for i, r := range b.offer(t, events...) {
+		if want := (event.Result{EventID: events[i].ID, Accepted: true}); i%2 == 1 && r != want {
+			t.Errorf("event %d: %+v, want %+v", i, r, want)
+		}
+		if want := (event.Result{EventID: events[i].ID, Retryable: true, ErrorCode: "DB_BUSY"}); i%2 == 0 && r != want {
+			t.Errorf("event %d: %+v, want %+v", i, r, want)
+		}
+	}
+	if n := b.count(t, `SELECT count(*) FROM receipt`); n != 2 {
+		t.Errorf("%d receipts in the log, want 2", n)
+	}
+	b.full.Store(0)
+	for i, r := range b.offer(t, events...) {
+		if !r.Accepted {
+			t.Errorf("event %d with room: %+v", i, r)
+		}
+	}
+	if n := b.count(t, `SELECT count(*) FROM receipt`); n != 4 {
+		t.Errorf("%d receipts in the log, want 4", n)
+	}
 }

@@ -49,6 +49,12 @@ type Options struct {
 	Hints    outbox.Hinter
 	Log      *slog.Logger
 	Registry prometheus.Registerer
+	Parking  Parking // nil = there is always room
+}
+
+// Parking says whether there is room for receipts whose submit is not known yet.
+type Parking interface {
+	Full(account int32) bool // of a supplier account
 }
 
 // Server takes events, in batches and alone. Create it with New, start it once with Run.

@@ -163,9 +163,11 @@ type Callback struct {
 type Settlement struct {
 	BatchMax     int           `yaml:"batch_max" allow:"1..4096"`
 	Poll         time.Duration `yaml:"poll" allow:"1ms..10s"`
-	ParkMax      time.Duration `yaml:"park_max" allow:"1s..720h"`     // 72h
-	UnknownAfter time.Duration `yaml:"unknown_after" allow:"1s..24h"` // a parked receipt this old is tried against unknown submits; 60s
-	ReceiptWait  time.Duration `yaml:"receipt_wait" allow:"1s..720h"` // 72h
+	ParkMax      time.Duration `yaml:"park_max" allow:"1s..720h"`        // 72h
+	UnknownAfter time.Duration `yaml:"unknown_after" allow:"1s..24h"`    // a parked receipt this old is tried against unknown submits; 60s
+	ReceiptWait  time.Duration `yaml:"receipt_wait" allow:"1s..720h"`    // 72h
+	ParkedMax    int           `yaml:"parked_max" allow:"100..10000000"` // receipts without a submit; at it, reports of the accounts that have most are not taken
+	UnknownAlert time.Duration `yaml:"unknown_alert" allow:"1s..720h"`   // an unknown submit this old is counted as overdue; 72h
 }
 
 // Delivery offers receipts and uplinks to customers.

@@ -33,7 +33,7 @@ func Default() Config {
 			Listen: "127.0.0.1:8090", RequestDeadline: 8 * time.Second, StatementTimeout: 5 * time.Second, TransactionMax: 100,
 			IdleTimeout: 120 * time.Second, HeaderTimeout: 125 * time.Second,
 		},
-		Settlement: Settlement{BatchMax: 256, Poll: 100 * time.Millisecond, ParkMax: 72 * time.Hour, UnknownAfter: time.Minute, ReceiptWait: 72 * time.Hour},
+		Settlement: Settlement{BatchMax: 256, Poll: 100 * time.Millisecond, ParkMax: 72 * time.Hour, UnknownAfter: time.Minute, ReceiptWait: 72 * time.Hour, ParkedMax: 100_000, UnknownAlert: 72 * time.Hour},
 		Delivery: Delivery{
 			Lease: 30 * time.Second, Merge: 25 * time.Millisecond, MergeCap: 250 * time.Millisecond, Sweep: 5 * time.Second, AttemptsMax: 8,
 			AckTimeout: 20 * time.Second, AcceptHold: time.Minute, DeliverWindow: 32, KeepMax: 72 * time.Hour, BacklogMax: 1_000_000,

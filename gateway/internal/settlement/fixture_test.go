@@ -77,8 +77,9 @@ type bench struct {
 	hints hints
 	cfg   config.Config
 	*settlement.Settlement
-	phones int64
-	t      *testing.T // of the case that runs, where cases share a bench
+	registry *prometheus.Registry
+	phones   int64
+	t        *testing.T // of the case that runs, where cases share a bench
 }
 
 func setup(tb testing.TB, change ...func(*config.Config)) *bench {
@@ -94,7 +95,7 @@ func setup(tb testing.TB, change ...func(*config.Config)) *bench {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(pools.Close)
-	b := &bench{Pool: pools.Settlement, cfg: cfg, bus: wake.New(nil, slog.New(slog.DiscardHandler)), phones: 13800000000}
+	b := &bench{Pool: pools.Settlement, cfg: cfg, bus: wake.New(nil, slog.New(slog.DiscardHandler)), registry: prometheus.NewRegistry(), phones: 13800000000}
 	b.exec(tb, settingsSQL)
 	node, err := store.LeaseNode(tb.Context(), b.Pool, config.Node{Lease: time.Minute}, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -110,7 +111,7 @@ func setup(tb testing.TB, change ...func(*config.Config)) *bench {
 	b.refresh(tb)
 	b.Settlement = settlement.New(settlement.Options{
 		Config: cfg.Settlement, Outbox: cfg.Outbox, Pool: b.Pool, Node: node, Settings: b.watch, Wake: b.bus, Hints: &b.hints,
-		Log: slog.New(slog.NewTextHandler(tb.Output(), nil)), Registry: prometheus.NewRegistry(),
+		Log: slog.New(slog.NewTextHandler(tb.Output(), nil)), Registry: b.registry,
 	})
 	return b
 }

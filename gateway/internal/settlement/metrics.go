@@ -9,6 +9,8 @@ type metrics struct {
 	swept    *prometheus.CounterVec
 	failures *prometheus.CounterVec
 	waiting  *prometheus.GaugeVec
+	oldest   *prometheus.GaugeVec
+	parked   prometheus.Gauge
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -18,9 +20,11 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "cmppgw_settlement_outcomes_total", Help: "What settled transactions did."}, []string{"outcome"}),
 		swept:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "cmppgw_settlement_swept_total", Help: "Rows that a sweep took from their waiting place."}, []string{"sweep"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "cmppgw_settlement_failures_total", Help: "Transactions that failed and are tried again."}, []string{"part"}),
-		waiting:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "cmppgw_settlement_waiting", Help: "Submits that are unknown, and receipts whose submit is not known yet."}, []string{"place"}),
+		waiting:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "cmppgw_settlement_waiting", Help: "Submits that are unknown, those of them that are older than settlement.unknown_alert (overdue), refused parts that wait for their siblings, and receipts whose submit is not known yet."}, []string{"place"}),
+		oldest:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "cmppgw_settlement_oldest_seconds", Help: "Age of the oldest of them."}, []string{"place"}),
+		parked:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "cmppgw_settlement_parked_ratio", Help: "Receipts whose submit is not known yet, of settlement.parked_max. At 1, reports of the accounts that have most are not taken."}),
 	}
-	r.MustRegister(m.apply, m.receipts, m.outcomes, m.swept, m.failures, m.waiting)
+	r.MustRegister(m.apply, m.receipts, m.outcomes, m.swept, m.failures, m.waiting, m.oldest, m.parked)
 	return m
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -58,8 +59,10 @@ type Settlement struct {
 	walk    int64           // how far the queue was looked through
 	ended   int64           // and for what waited too long or is stopped
 	reroute map[int32]place // how far the queues of unusable channels were
-	forgot  time.Time       // when closed unknown submits were last cleared away
+	forgot  time.Time       // when closed unknown submits and old exceptions were last cleared away
 	counted time.Time       // when what waits was last counted
+
+	full atomic.Pointer[map[int32]bool] // accounts without room for parked receipts; written by the sweeper
 }
 
 // New makes a Settlement and registers its metrics.

@@ -16,12 +16,14 @@ import (
 )
 
 const (
-	pageRows    = 1000               // rows looked at in one transaction
-	staleAfter  = 10 * time.Second   // beyond the channel's response time-out (data, table 2.2)
-	keptDays    = 9 * 24 * time.Hour // no command in the queue is about an older message
-	countEvery  = 5 * time.Second
-	forgetEvery = time.Hour        // between clearings of submits closed as not sent
-	response    = 60 * time.Second // of a channel that the settings do not name
+	pageRows   = 1000               // rows looked at in one transaction
+	staleAfter = 10 * time.Second   // beyond the channel's response time-out (data, table 2.2)
+	keptDays   = 9 * 24 * time.Hour // no command in the queue is about an older message
+	countEvery = 5 * time.Second
+
+	exceptionsKept = 90 * 24 * time.Hour
+	forgetEvery    = time.Hour        // between clearings of submits closed as not sent
+	response       = 60 * time.Second // of a channel that the settings do not name
 )
 
 // place is a position in the queue of a channel.
@@ -63,17 +65,22 @@ func (s *Settlement) sweep(ctx context.Context) error {
 // rounds does what is due now and then.
 func (s *Settlement) rounds(ctx context.Context) error {
 	if time.Since(s.counted) > countEvery {
-		var unknown, parked float64
-		if err := s.Pool.QueryRow(ctx, store.SettlementWaiting).Scan(&unknown, &parked); err != nil {
+		if err := s.countWaiting(ctx); err != nil {
 			return err
 		}
-		s.metrics.waiting.WithLabelValues("unknown").Set(unknown)
-		s.metrics.waiting.WithLabelValues("parked").Set(parked)
-		s.counted = time.Now()
 	}
 	if time.Since(s.forgot) > forgetEvery {
 		if _, err := s.Pool.Exec(ctx, store.SettlementUnknownForget, s.Config.ParkMax); err != nil {
 			return err
+		}
+		for range 100 { // the next hour goes on
+			tag, err := s.Pool.Exec(ctx, store.SettlementExceptionForget, exceptionsKept, pageRows)
+			if err != nil {
+				return err
+			}
+			if tag.RowsAffected() < pageRows {
+				break
+			}
 		}
 		s.forgot = time.Now()
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"cmppgateway/gateway/internal/config"
 	"cmppgateway/gateway/internal/message"
 	"cmppgateway/gateway/internal/store"
 )
@@ -182,4 +183,102 @@ func TestSweepsYieldToTheBarrier(t *testing.T) { //nolint:tparallel // the cases
 		})
 	}
 	b.books(t)
+}
+
+// A dispatched command that its owner takes back while the sweep waits for it is pending again, and no unknown submit.
+func TestSweepYieldsToTheOwner(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	m := b.queue(t, spec{})
+	batch := b.id(t)
+	b.exec(t, store.SupplierBarrier, []int64{m.submit}, batch, b.node.Number)
+	b.exec(t, `UPDATE submit_outbox SET at = now() - interval '80 s'`)
+	tx, err := b.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), store.SupplierUndispatch, []int64{m.submit}, b.node.Number, batch); err != nil {
+		t.Fatal(err)
+	}
+	swept := make(chan error, 1)
+	go func() { swept <- b.Sweep(t.Context()) }()
+	for b.count(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 0 {
+		select {
+		case err := <-swept:
+			t.Fatalf("the sweep did not wait: %v", err)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-swept; err != nil {
+		t.Fatal(err)
+	}
+	b.want(t, m, message.Checked, message.Frozen, "")
+	if next, waits := b.follow(t, m); !waits || next.submit != m.submit {
+		t.Error("the command is gone")
+	}
+	if n := b.count(t, `SELECT count(*) FROM submit_exception`); n != 0 {
+		t.Errorf("%d exceptions, want none", n)
+	}
+}
+
+// At the bound of parked receipts those of the account that has most of them are not taken, and what waits is counted.
+func TestParkingIsBounded(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(c *config.Config) { c.Settlement.ParkedMax, c.Settlement.UnknownAlert = 100, time.Minute })
+	old, young := b.send(t, spec{}), b.send(t, spec{})
+	b.exec(t, `UPDATE submit_outbox SET at = now() - interval '10 min' WHERE id = $1`, old.submit)
+	b.lose(t, old)
+	b.lose(t, young)
+	park := func(account int32, from, to int) {
+		t.Helper()
+		b.exec(t, `INSERT INTO receipt_parked (event_id, supplier_msg_id, phone, at, next_try_at, supplier_account, stat, submit_time, done_time)
+			SELECT i, i, 0, now(), now() + interval '1 h', $1, 'DELIVRD', '', '' FROM generate_series($2::int, $3::int) i`, account, from, to)
+	}
+	for _, c := range []struct {
+		account  int32
+		from, to int
+		full     [4]bool // of accounts 1, 2, 3 and one without any
+	}{
+		{1, 1, 90, [4]bool{}},
+		{2, 101, 109, [4]bool{}},
+		{3, 201, 201, [4]bool{true, false, false, false}},
+		{2, 301, 400, [4]bool{true, true, false, false}},
+	} {
+		park(c.account, c.from, c.to)
+		b.sweep(t)
+		for i, want := range c.full {
+			if got := b.Full(int32(i + 1)); got != want {
+				t.Errorf("after %d..%d: account %d full %t, want %t", c.from, c.to, i+1, got, want)
+			}
+		}
+	}
+	b.exec(t, `DELETE FROM receipt_parked WHERE event_id > 10`)
+	b.sweep(t)
+	if b.Full(1) {
+		t.Error("full still")
+	}
+	if got := b.waiting(t); got["unknown"] != 2 || got["overdue"] != 1 || got["parked"] != 10 || got["refused_part"] != 0 {
+		t.Errorf("gauges %v", got)
+	}
+}
+
+// waiting is the gauge of what waits, by place.
+func (b *bench) waiting(tb testing.TB) map[string]float64 {
+	tb.Helper()
+	families, err := b.registry.Gather()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, f := range families {
+		if f.GetName() == "cmppgw_settlement_waiting" {
+			for _, m := range f.GetMetric() {
+				got[m.GetLabel()[0].GetValue()] = m.GetGauge().GetValue()
+			}
+		}
+	}
+	return got
 }

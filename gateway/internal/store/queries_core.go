@@ -94,6 +94,8 @@ var (
 	SettlementExceptionForget string
 	//go:embed queries/settlement_exceptions.sql
 	SettlementExceptions string
+	//go:embed queries/settlement_parked_count.sql
+	SettlementParkedCount string
 	//go:embed queries/settlement_parked_nudge.sql
 	SettlementParkedNudge string
 	//go:embed queries/settlement_refused.sql

@@ -146,7 +146,7 @@ func TestFrequencyCountsWhatPassed(t *testing.T) {
 		bill  int
 		state int
 		n     int
-	}{{number(4), "24 hours", 2, 4, 5}, {number(4), "1 second", 0, 6, 5}, {number(4), "1 second", 3, 6, 5}, {number(4), "23 hours", 2, 2, 2}, {number(5), "1 hour", 4, 5, 3}} {
+	}{{number(4), "24 hours", 2, 4, 5}, {number(4), "1 second", 0, 6, 5}, {number(4), "1 second", 0, 7, 5}, {number(4), "1 second", 3, 6, 5}, {number(4), "23 hours", 2, 2, 2}, {number(5), "1 hour", 4, 5, 3}} {
 		for range m.n {
 			id, err := b.ids.Next(t.Context())
 			if err != nil {

@@ -1,2 +1,3 @@
--- How much waits to be known: unknown submits and parked reports.
-SELECT (SELECT count(*) FROM unknown_submit WHERE closed_at IS NULL), (SELECT count(*) FROM receipt_parked)
+-- What waits to be known: unknown submits, those older than $1, and since when; refused parts that wait for their siblings.
+SELECT count(*), count(*) FILTER (WHERE dispatched_at < clock_timestamp() - $1::interval), min(dispatched_at), (SELECT count(*) FROM part_refused)
+  FROM unknown_submit WHERE closed_at IS NULL
