@@ -477,6 +477,41 @@ func TestLists(t *testing.T) {
 	}
 }
 
+// Uplinks that are nobody's are looked at again, or put aside, once; the words that opt out are kept in their normal form.
+func TestUnmatchedUplinks(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	if _, err := a.pool.Exec(t.Context(), `
+INSERT INTO uplink (event_id, supplier_msg_id, phone, dest, at, supplier_account, channel_id, fmt, udhi, content, outcome)
+  SELECT i, i, '13800000000', '1069', now(), 1, 1, 0, 0, 'T', 5 FROM generate_series(4, 5) i;
+INSERT INTO uplink_unmatched (event_id, at, supplier_account, reason, opt_out, phone, dest) SELECT i, now(), 1, 2, true, '13800000000', '1069' FROM generate_series(4, 5) i`); err != nil {
+		t.Fatal(err)
+	}
+	if r := a.must(t, 200, "viewer", "GET", v1+"unmatched-uplinks/4", ""); r.body["reason"] != "ambiguous" || r.body["opt_out"] != true || r.body["number"] != "1069" {
+		t.Errorf("%s", r.raw)
+	}
+	nudged := a.bus.Subscribe(wake.Uplinks)
+	a.must(t, 404, "operator", "POST", v1+"unmatched-uplinks/6/rematch", "")
+	a.must(t, 404, "operator", "POST", v1+"unmatched-uplinks/x/discard", "")
+	a.must(t, 403, "viewer", "POST", v1+"unmatched-uplinks/4/rematch", "")
+	a.must(t, 204, "operator", "POST", v1+"unmatched-uplinks/4/rematch", "")
+	a.must(t, 404, "operator", "POST", v1+"unmatched-uplinks/4/rematch", "")
+	a.must(t, 204, "operator", "POST", v1+"unmatched-uplinks/5/discard", "")
+	<-nudged
+	if r := a.must(t, 200, "viewer", "GET", v1+"uplinks/5", ""); r.body["outcome"] != "discarded" {
+		t.Errorf("%s", r.raw)
+	}
+	if got := a.value(t, `SELECT string_agg(event_id::text, ' ') || ' ' || (SELECT count(*) FROM uplink_unmatched) FROM uplink_queue`); got != "4 0" {
+		t.Errorf("queue and list: %s", got)
+	}
+	a.must(t, 201, "operator", "POST", v1+"opt-out-words", `{"word": "不 要 了！"}`)
+	a.must(t, 409, "operator", "POST", v1+"opt-out-words", `{"word": "不要了"}`)
+	a.must(t, 422, "operator", "POST", v1+"opt-out-words", `{"word": "！！"}`)
+	if got := a.value(t, `SELECT count(*) || '' FROM opt_out_word WHERE word = '不要了'`); got != "1" {
+		t.Errorf("words: %s", got)
+	}
+}
+
 // A dead receipt is offered anew once, with all its tries.
 func TestReplay(t *testing.T) {
 	t.Parallel()
@@ -517,4 +552,3 @@ func TestDecideNamesWhatIsGone(t *testing.T) {
 	}
 	a.must(t, 422, "operator", "POST", v1+"review-holds/reject", `{"messages": [7]}`)
 }
-

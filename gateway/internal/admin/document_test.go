@@ -22,8 +22,10 @@ type document struct {
 			Name, In string
 			Required bool
 		}
-		RequestBody *struct{ Content map[string]struct{ Schema schema } }
-		Responses   map[string]any
+		RequestBody *struct {
+			Content map[string]struct{ Schema schema }
+		}
+		Responses map[string]any
 	}
 	Components struct{ Schemas map[string]schema }
 }

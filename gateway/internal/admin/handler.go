@@ -255,6 +255,19 @@ func replay(ctx context.Context, ch *manage.Change, c *call) error {
 	return ch.ReplayDelivery(ctx, id)
 }
 
+// unmatched does something with an uplink that is nobody's.
+func unmatched(do func(*manage.Change, context.Context, int64) error) func(context.Context, *manage.Change, *call) error {
+	return func(ctx context.Context, ch *manage.Change, c *call) error {
+		id, err := strconv.ParseInt(c.PathValue("event_id"), 10, 64)
+		if err != nil {
+			return manage.ErrNotFound
+		}
+		c.answer = answer{status: http.StatusNoContent}
+		c.after = func() { c.publish(wake.Uplinks) }
+		return do(ch, ctx, id)
+	}
+}
+
 func makeToken(ctx context.Context, ch *manage.Change, c *call) error {
 	d, token, err := ch.CreateToken(ctx, c.body)
 	if err != nil {

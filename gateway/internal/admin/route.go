@@ -117,6 +117,12 @@ func actionRoutes() []route {
 			method: "POST", path: prefix + "dead-letters/{id}/replay", roles: operate, summary: "Offer a dead receipt or uplink to its customer anew", status: 204, write: replay,
 		},
 		{
+			method: "POST", path: prefix + "unmatched-uplinks/{event_id}/rematch", roles: operate, summary: "Look again whose an uplink is", status: 204, write: unmatched((*manage.Change).RematchUplink),
+		},
+		{
+			method: "POST", path: prefix + "unmatched-uplinks/{event_id}/discard", roles: operate, summary: "Take an uplink off the list of those that are nobody's", status: 204, write: unmatched((*manage.Change).DiscardUplink),
+		},
+		{
 			method: "POST", path: prefix + "review-holds/approve", roles: operate, summary: "Let held messages pass", in: manage.DecideFields, outputs: manage.DecidedFields, status: 200, write: decide(true),
 		},
 		{

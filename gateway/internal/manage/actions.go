@@ -71,6 +71,31 @@ func (c *Change) ReplayDelivery(ctx context.Context, id int64) error {
 	return err
 }
 
+// RematchUplink puts an uplink that is nobody's back into the queue.
+func (c *Change) RematchUplink(ctx context.Context, id int64) error {
+	return c.unmatched(ctx, "rematch", store.UplinkRematch, id)
+}
+
+// DiscardUplink takes an uplink off the list of those that are nobody's.
+func (c *Change) DiscardUplink(ctx context.Context, id int64) error {
+	return c.unmatched(ctx, "discard", store.UplinkDiscard, id)
+}
+
+func (c *Change) unmatched(ctx context.Context, action, sql string, id int64) error {
+	before, err := c.row(ctx, store.ManageGet, unmatchedUplinks.Table, map[string]any{"event_id": id}, true)
+	if err != nil {
+		return err
+	}
+	if before == nil {
+		return ErrNotFound
+	}
+	if _, err := c.tx.Exec(ctx, sql, []int64{id}); err != nil {
+		return fmt.Errorf("%s uplink %d: %w", action, id, err)
+	}
+	_, err = c.wrote(ctx, unmatchedUplinks, action, before, nil)
+	return err
+}
+
 // DecideFields is what a decision about messages held for review takes.
 var DecideFields = []Field{
 	{Name: "messages", Type: list{of: longID{}, max: 500}, Required: true, Doc: "ids of held messages"},

@@ -64,6 +64,35 @@ var deadLetters = &Resource{
 	},
 }
 
+// uplinks are the messages from phones; their texts are shown by `gateway uplink list` alone.
+var uplinks = &Resource{
+	Name: "uplinks", Title: "uplink", Table: "uplink", Key: []string{"event_id"}, Read: Everyone, Silent: true, Newest: true,
+	Fields: []Field{
+		{Name: "event_id", Type: longID{}, ReadOnly: true},
+		{Name: "at", Type: instant{}, ReadOnly: true},
+		{Name: "supplier", Column: "supplier_account", Type: integer{0, idMax}, ReadOnly: true, Doc: "account it came from"},
+		{Name: "phone", Type: text{0, 100, form{}}, ReadOnly: true, Doc: "as the supplier wrote it"},
+		{Name: "number", Column: "dest", Type: text{0, 100, form{}}, ReadOnly: true, Doc: "it was sent to"},
+		{Name: "outcome", Type: uplinkOutcomes, ReadOnly: true},
+		{Name: "application", Column: "app_id", Type: integer{0, idMax}, ReadOnly: true, Doc: "whose it is; 0 = not known"},
+		{Name: "set", Column: "set_id", Type: longID{}, ReadOnly: true, Doc: "the same in all segments of a long one; 0 = it is none"},
+		{Name: "opt_out", Type: boolean{}, ReadOnly: true, Doc: "its text asks for no more messages"},
+	},
+}
+
+var unmatchedUplinks = &Resource{
+	Name: "unmatched-uplinks", Title: "uplink that is nobody's", Table: "uplink_unmatched", Key: []string{"event_id"}, Read: Everyone, Silent: true,
+	Fields: []Field{
+		{Name: "event_id", Type: longID{}, ReadOnly: true},
+		{Name: "at", Type: instant{}, ReadOnly: true},
+		{Name: "supplier", Column: "supplier_account", Type: integer{0, idMax}, ReadOnly: true, Doc: "account it came from"},
+		{Name: "phone", Type: text{0, 100, form{}}, ReadOnly: true},
+		{Name: "number", Column: "dest", Type: text{0, 100, form{}}, ReadOnly: true, Doc: "it was sent to"},
+		{Name: "reason", Type: uplinkReasons, ReadOnly: true},
+		{Name: "opt_out", Type: boolean{}, ReadOnly: true, Doc: "its text asks for no more messages: somebody should see to it"},
+	},
+}
+
 // callbackModes say how events of a type travel; a type without a row travels in batches.
 var callbackModes = &Resource{
 	Name: "callback-modes", Title: "way of events", Table: "callback_mode", Key: []string{"event_type"}, Read: Everyone, Make: Operator | Admin, Edit: Operator | Admin, Remove: Operator | Admin,
@@ -138,8 +167,8 @@ func (anything) Schema() map[string]any  { return map[string]any{"type": "object
 // declared are all resources, those first that others refer to: the order of a seed file.
 var declared = []*Resource{
 	enterprises, enterprisePolicies, supplierAccounts, channels, groups, groupMembers, applications, applicationPolicies, applicationStats, applicationRoutes,
-	applicationAddresses, platformLimits, signatures, signatureNumbers, templates, keywords, optOuts, prefixRules, numberOverrides, resultClasses, dispatchStops, callbackModes,
-	prices, accounts, entries, reviewHolds, channelBreakers, deadLetters, loginEvents, tokens, audit,
+	applicationAddresses, platformLimits, signatures, signatureNumbers, templates, keywords, optOuts, optOutWords, prefixRules, numberOverrides, resultClasses, dispatchStops, callbackModes,
+	prices, accounts, entries, reviewHolds, channelBreakers, deadLetters, uplinks, unmatchedUplinks, loginEvents, tokens, audit,
 }
 
 // Resources are all resources, those first that others refer to.

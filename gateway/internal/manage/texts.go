@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"cmppgateway/gateway/internal/policy"
 )
 
 // decided notes when a status was decided.
@@ -80,6 +82,27 @@ var keywords = &Resource{
 		{Name: "enabled", Type: boolean{}, Default: true},
 		note(),
 	},
+}
+
+// optOutWords are the texts by which phones opt out of marketing. They are read for every batch of uplinks.
+var optOutWords = &Resource{
+	Name: "opt-out-words", Title: "opt-out word", Table: "opt_out_word", Key: []string{"word"}, Silent: true,
+	Read: Everyone, Make: Operator | Admin, Remove: Operator | Admin,
+	Fields: []Field{
+		{Name: "word", Type: text{1, 128, optOutWord}, Required: true, Fixed: true, Doc: "the whole text, compared without width, case, spaces, punctuation and symbols"},
+		made("created_at"),
+	},
+}
+
+const optOutWordMost = 32 // characters, as the table has it
+
+var optOutWord = form{
+	name: "1..32 letters, digits or other characters of a script",
+	ok: func(s string) bool {
+		n := utf8.RuneCountInString(policy.Normalize(s))
+		return n >= 1 && n <= optOutWordMost
+	},
+	norm: policy.Normalize,
 }
 
 // optOuts are the blacklists: for everybody, for an enterprise, for a signature of it.

@@ -27,17 +27,19 @@ var (
 		{"reroute-carrier", int64(message.RerouteCarrier)},
 		{"terminal", int64(message.Terminal)},
 	}}
-	decisions  = enum{words: []Word{{"pending", 1}, {"approved", 2}, {"rejected", 3}}}
-	signModes  = enum{words: []Word{{"off", 0}, {"required", 1}}}
-	signPlaces = enum{words: []Word{{"front", 1}, {"end", 2}, {"either", 3}}}
-	templModes = enum{words: []Word{{"off", 0}, {"match", 1}, {"force", 2}}}
-	actions    = enum{words: []Word{{"reject", 1}, {"hold", 2}, {"alert", 3}}}
-	optSources = enum{onlyShown: []Word{{"list", 1}, {"uplink", 2}}}
-	numSources = enum{onlyShown: []Word{{"import", 1}, {"learned", 2}, {"operator", 3}}}
-	feePayers  = enum{words: []Word{{"recipient", 0}, {"originator", 1}, {"sp", 2}, {"fee_terminal", 3}}}
-	signers    = enum{words: []Word{{"text", 0}, {"supplier", 1}}}
-	stopScopes = enum{words: []Word{{"platform", 1}, {"enterprise", 2}, {"application", 3}, {"channel", 4}}}
-	stopModes  = enum{words: []Word{{"hold", 1}, {"release", 2}}}
+	decisions      = enum{words: []Word{{"pending", 1}, {"approved", 2}, {"rejected", 3}}}
+	signModes      = enum{words: []Word{{"off", 0}, {"required", 1}}}
+	signPlaces     = enum{words: []Word{{"front", 1}, {"end", 2}, {"either", 3}}}
+	templModes     = enum{words: []Word{{"off", 0}, {"match", 1}, {"force", 2}}}
+	actions        = enum{words: []Word{{"reject", 1}, {"hold", 2}, {"alert", 3}}}
+	optSources     = enum{onlyShown: []Word{{"list", 1}, {"uplink", 2}}}
+	uplinkOutcomes = enum{onlyShown: []Word{{"waits", 0}, {"delivered", 1}, {"joined", 2}, {"incomplete", 3}, {"repeated", 4}, {"unmatched", 5}, {"discarded", 6}}}
+	uplinkReasons  = enum{onlyShown: []Word{{"no_application", 1}, {"ambiguous", 2}, {"failed", 3}}}
+	numSources     = enum{onlyShown: []Word{{"import", 1}, {"learned", 2}, {"operator", 3}}}
+	feePayers      = enum{words: []Word{{"recipient", 0}, {"originator", 1}, {"sp", 2}, {"fee_terminal", 3}}}
+	signers        = enum{words: []Word{{"text", 0}, {"supplier", 1}}}
+	stopScopes     = enum{words: []Word{{"platform", 1}, {"enterprise", 2}, {"application", 3}, {"channel", 4}}}
+	stopModes      = enum{words: []Word{{"hold", 1}, {"release", 2}}}
 
 	reportFormats  = enum{words: []Word{{"by-length", 0}, {"21-octets", 1}, {"32-octets", 2}}}
 	reportIDs      = enum{words: []Word{{"as-submitted", 0}, {"reversed", 1}}}
