@@ -286,12 +286,12 @@ func TestRecover(t *testing.T) {
 		t.Errorf("a waiting process: %v", err)
 	}
 	for sql, want := range map[string]int64{
-		`SELECT count(*) FROM submit_outbox`:                                                                      0,
-		`SELECT count(*) FROM message WHERE state = 3 AND bill = 1`:                                               6, // unknown, frozen
-		`SELECT count(*) FROM submit WHERE state = 4 AND dispatched_at < '2026-11-30T00:00:10Z'`:                  6,
+		`SELECT count(*) FROM submit_outbox`:                                                                  0,
+		`SELECT count(*) FROM message WHERE state = 3 AND bill = 1`:                                           6, // unknown, frozen
+		`SELECT count(*) FROM submit WHERE state = 4 AND dispatched_at < '2026-11-30T00:00:10Z'`:              6,
 		`SELECT count(*) FROM unknown_submit WHERE src = '106977' AND dispatched_at = '2026-11-30T00:00:07Z'`: 2,
-		`SELECT count(*) FROM unknown_submit WHERE supplier_account = 1`:                                          6,
-		`SELECT count(*) FROM installation WHERE quarantined_at IS NULL`:                                          1,
+		`SELECT count(*) FROM unknown_submit WHERE supplier_account = 1`:                                      6,
+		`SELECT count(*) FROM installation WHERE quarantined_at IS NULL`:                                      1,
 	} {
 		if n := b.count(t, sql); n != want {
 			t.Errorf("%d of %s, want %d", n, sql, want)
