@@ -61,6 +61,10 @@ func TestResendAfterFailedReceipt(t *testing.T) { //nolint:tparallel // the case
 		"first receipt repeated": {11, func(m, _ sent) {
 			b.report(b.t, 1, uint64(m.submit), m.phone, "UNDELIV")
 		}, row{message.Submitted, message.Charged, "UNDELIV"}, 1, 0},
+		"first attempt fails in another way while the second is on its way": {11, func(m, again sent) {
+			b.accept(b.t, again, uint64(again.submit))
+			b.report(b.t, 1, uint64(m.submit), m.phone, "EXPIRED")
+		}, row{message.Submitted, message.Charged, "UNDELIV"}, 2, 0},
 		"refused for good": {11, func(_, again sent) {
 			b.reject(b.t, again, 13)
 		}, row{message.Failed, message.Refunded, "UNDELIV"}, 2, 1},

@@ -57,7 +57,7 @@ var mutations = []mutation{
 	{"refused parts do not see unknown siblings", "settlement/parts.go", " || m.state == message.Unknown\n", "\n", "TestThreeParts"},
 	{"refused parts stay when a sibling is accepted", "settlement/decide.go", "	w.releaseParts(ctx, m)\n	w.learn(m, s)", "	w.learn(m, s)", ""},
 	{"receipts bind one of several messages", "settlement/parked.go", "if first != nil && x.message != first.message {", "if false {", "TestUnknownBinding"},
-	{"receipts bind at any time", "settlement/parked.go", "ok && at.Sub(u.dispatchedAt).Abs() <= bindWithin && ", "ok && ", "TestUnknownBinding"},
+	{"receipts bind at any time", "settlement/parked.go", "ok && at.Sub(u.dispatchedAt).Abs() <= bindWithin && ", "ok && !at.IsZero() && ", "TestUnknownBinding"},
 	{"receipts bind any Src_Id", "settlement/parked.go", "		return strings.HasSuffix(reported, used)", "		return true", "TestUnknownBinding"},
 	{"receipts bind while other answers are to come", "settlement/parked.go", "len(rivals) > 1 || len(rivals) == 1 && !rivals[u.message]", "len(rivals) < 0", "TestUnknownBindingKnowsItsRivals"},
 	{"repeated receipts bind further parts", "settlement/parked.go", "		if learned[known] {", "		if false {", "TestUnknownBindingKnowsItsRivals"},
