@@ -81,6 +81,7 @@ func (s *Settlement) parkedTx(ctx context.Context, limit int, later bool) (n int
 			n = 0
 			return errSkip
 		}
+		slices.SortFunc(list, func(a, b receipt) int { return cmp.Compare(a.event, b.event) }) // as they came
 		left := list
 		var closed bindings
 		if !later {

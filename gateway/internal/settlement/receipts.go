@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -127,10 +128,16 @@ func (s *Settlement) shardBatch(ctx context.Context, shard int16, limit int, par
 			return errSkip
 		}
 		missed := list
+		var behind []receipt
 		if !park {
-			if missed, err = w.receipts(ctx, tx, list, counts); err != nil {
+			var first []receipt
+			if first, behind, err = w.behindParked(ctx, tx, list); err != nil {
 				return err
 			}
+			if missed, err = w.receipts(ctx, tx, first, counts); err != nil {
+				return err
+			}
+			missed = append(missed, behind...)
 		}
 		counts["parked"] = len(missed)
 		var out pgx.Batch
@@ -138,6 +145,9 @@ func (s *Settlement) shardBatch(ctx context.Context, shard int16, limit int, par
 			return err
 		}
 		queuePark(&out, missed)
+		if len(behind) > 0 {
+			out.Queue(store.SettlementParkedNudge, sorted(msgIDsOf(behind)))
+		}
 		out.Queue(store.SettlementCursorMove, shard, list[n-1].seq)
 		w.queueAccounts(&out)
 		return send(ctx, tx, &out)
@@ -152,6 +162,35 @@ func (s *Settlement) shardBatch(ctx context.Context, shard int16, limit int, par
 	s.count(counts)
 	s.committed(ctx, &w.Outcome)
 	return n, nil
+}
+
+func msgIDsOf(list []receipt) []int64 {
+	ids := make([]int64, len(list))
+	for i := range list {
+		ids[i] = list[i].supplierMsgID
+	}
+	return ids
+}
+
+// behindParked splits off the receipts about a Msg_Id that has parked ones: a report that came before its submit was known
+// must not be overtaken by one that contradicts it. They are parked too, and all of them tried at once, in their order.
+func (w *work) behindParked(ctx context.Context, tx pgx.Tx, list []receipt) (first, behind []receipt, err error) {
+	rows, err := tx.Query(ctx, store.SettlementParkedSame, sorted(msgIDsOf(list)))
+	if err != nil {
+		return nil, nil, err
+	}
+	parked, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil || len(parked) == 0 {
+		return list, nil, err
+	}
+	for _, r := range list {
+		if r.supplierMsgID != 0 && slices.Contains(parked, r.supplierMsgID) {
+			behind = append(behind, r)
+		} else {
+			first = append(first, r)
+		}
+	}
+	return first, behind, nil
 }
 
 func (s *Settlement) count(counts map[string]int) {

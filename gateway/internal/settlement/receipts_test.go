@@ -56,6 +56,27 @@ func TestParkedForGood(t *testing.T) {
 	}
 }
 
+// A receipt that came before its submit was known is the first one, although another is settled while it is parked.
+func TestParkedReceiptIsNotOvertaken(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	m, other := b.send(t, spec{}), b.send(t, spec{})
+	b.report(t, 1, 71, m.phone, delivered)
+	b.settle(t)
+	b.accept(t, m, 71)
+	b.accept(t, other, 72)
+	b.report(t, 1, 71, m.phone, "UNDELIV")
+	b.report(t, 1, 72, other.phone, delivered)
+	b.settle(t)
+	b.want(t, other, message.Delivered, message.Charged, delivered) // nobody else waits
+	b.retry(t)
+	b.want(t, m, message.Delivered, message.Charged, delivered)
+	if n := b.exceptions(t, "receipt_contradiction"); n != 1 {
+		t.Errorf("%d contradictions listed, want 1", n)
+	}
+	b.books(t)
+}
+
 // The first final receipt wins; what contradicts it is listed.
 func TestReceiptsThatDisagree(t *testing.T) {
 	t.Parallel()

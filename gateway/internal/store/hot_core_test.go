@@ -18,6 +18,7 @@ var (
 	_ = isHot("move cursor", store.SettlementCursorMove, "1, 2", "receipt_cursor.shard")
 	_ = isHot("parked", store.SettlementParked, "200", "receipt_parked.next_try_at")
 	_ = isHot("parked later", store.SettlementParkedLater, "'{1,2}', 500, 1", "receipt_parked.event_id")
+	_ = isHot("parked same", store.SettlementParkedSame, "'{1,2}'", "receipt_parked.supplier_msg_id")
 	_ = isHot("nudge parked", store.SettlementParkedNudge, "'{1,2}'", "receipt_parked.supplier_msg_id")
 	_ = isHot("refused parts", store.SettlementRefused, "'{1,2}'", "part_refused.message_id")
 	_ = isHot("refused parts go on", store.SettlementRefusedDrop, "'{1,2}', 2", "part_refused.message_id")

@@ -96,6 +96,8 @@ var (
 	SettlementExceptions string
 	//go:embed queries/settlement_parked_count.sql
 	SettlementParkedCount string
+	//go:embed queries/settlement_parked_same.sql
+	SettlementParkedSame string
 	//go:embed queries/settlement_parked_nudge.sql
 	SettlementParkedNudge string
 	//go:embed queries/settlement_refused.sql
