@@ -109,6 +109,7 @@ func TestProgram(t *testing.T) {
 	t.Run("occupied port", func(t *testing.T) { t.Parallel(); occupiedPort(t, gw) })
 	t.Run("killed", func(t *testing.T) { t.Parallel(); killed(t, gw) })
 	t.Run("restored", func(t *testing.T) { t.Parallel(); restored(t, gw) })
+	t.Run("uplinks survive", func(t *testing.T) { t.Parallel(); uplinksSurvive(t, gw) })
 	t.Run("customer traps", func(t *testing.T) { t.Parallel(); customerTraps(t, gw) })
 }
 
