@@ -15,6 +15,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"cmppgateway/gateway/internal/config"
+	"cmppgateway/gateway/internal/failpoint"
 	"cmppgateway/gateway/internal/store"
 )
 
@@ -182,6 +183,9 @@ func write(in []*flight, moved []dispatched, batch int64) {
 		f.batch, f.at = batch, moved[0].At
 		passed = append(passed, f)
 		moved = moved[1:] // an id that comes twice in a batch passes once
+	}
+	if len(passed) > 0 {
+		failpoint.Hit(failpoint.AfterBarrier)
 	}
 	for _, f := range passed {
 		f.pool.src.Settle(f.cmd)

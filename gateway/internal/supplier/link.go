@@ -12,6 +12,7 @@ import (
 
 	"cmppgateway/gateway/cmpp"
 	"cmppgateway/gateway/internal/event"
+	"cmppgateway/gateway/internal/failpoint"
 	"cmppgateway/gateway/internal/session"
 	"cmppgateway/gateway/sms"
 )
@@ -220,7 +221,7 @@ func (l *link) login(gone context.Context) (*session.Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dial: %w", err)
 	}
-	return session.Login(ctx, conn, session.Config{
+	return session.Login(ctx, failpoint.Conn(conn), session.Config{
 		Window: acct.MaxWindow, ResponseTimeout: response, IdleInterval: c.IdleInterval, Tries: c.Tries,
 		WriteTimeout: c.WriteTimeout, Log: p.m.o.Log,
 	}, session.Credentials{SourceAddr: acct.SPID, Secret: []byte(acct.Secret), Version: acct.Version})

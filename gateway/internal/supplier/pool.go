@@ -8,6 +8,7 @@ import (
 
 	"cmppgateway/gateway/cmpp"
 	"cmppgateway/gateway/internal/event"
+	"cmppgateway/gateway/internal/failpoint"
 	"cmppgateway/gateway/internal/outbox"
 	"cmppgateway/gateway/internal/session"
 	"cmppgateway/gateway/internal/settings"
@@ -433,6 +434,7 @@ func (p *pool) report(f *flight, state string, result uint32, id cmpp.MsgID, res
 	if state != event.Unknown {
 		r.RespAt = time.Now()
 	}
+	failpoint.Hit(failpoint.BeforeResultCopy)
 	p.m.o.Events.Result(&r, reserved)
 }
 
