@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -79,7 +80,7 @@ func counted(n int64) string {
 	if n >= manage.WaitingMost {
 		return fmt.Sprintf("%d or more", n)
 	}
-	return fmt.Sprint(n)
+	return strconv.FormatInt(n, 10)
 }
 
 func oldest(t *time.Time) string {

@@ -72,6 +72,9 @@ func main() {
 	os.Exit(code)
 }
 
+// die ends the process at once: nothing is drained, flushed or answered.
+func die() { os.Exit(exitFailed) }
+
 // run is the program without the process: it returns the exit code and has printed every error.
 func run(ctx, cut context.Context, args, environ []string, stdout, stderr io.Writer) int {
 	var cli commands

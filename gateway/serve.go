@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
 	"time"
 
@@ -84,7 +83,7 @@ func (c *serveCommand) Run(p *program) (err error) {
 			log.Error("stopping", slog.Any("error", err))
 			if errors.Is(err, restore.ErrQuarantine) {
 				// Any further SUBMIT may be one that was sent before: no drain, no last batch.
-				os.Exit(exitFailed) //nolint:revive // see above
+				die()
 			}
 		}
 	}

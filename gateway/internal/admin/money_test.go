@@ -125,15 +125,14 @@ func (a *api) terms(t *testing.T) string {
 		t.Fatal(err)
 	}
 	defer rows.Close()
-	for rows.Next() {
-		v, err := rows.Values()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return fmt.Sprintf("%v v%v charge %v refund %v", v[4], v[5], v[7], v[8])
+	if !rows.Next() {
+		t.Fatalf("no terms: %v", rows.Err())
 	}
-	t.Fatalf("no terms: %v", rows.Err())
-	return ""
+	v, err := rows.Values()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%v v%v charge %v refund %v", v[4], v[5], v[7], v[8])
 }
 
 // A price holds from its time on, to the moment; what was frozen before keeps its own.

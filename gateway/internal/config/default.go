@@ -19,8 +19,10 @@ func Default() Config {
 			Poll: 100 * time.Millisecond, Validity: 24 * time.Hour, ReviewMax: 10_000, ReviewWait: 24 * time.Hour,
 			SegmentExpiry: 5 * time.Minute, SegmentDoubt: 5 * time.Second, SegmentWindow: 3 * time.Minute,
 		},
-		Outbox: Outbox{HintEntriesMax: 32, Pull: time.Second, PullMax: 512, RedisSlow: 200 * time.Millisecond, SweepEvery: time.Second, RerouteAfter: 10 * time.Second,
-			AgeVerification: time.Minute, AgeNotification: 10 * time.Minute, AgeMarketing: 4 * time.Hour},
+		Outbox: Outbox{
+			HintEntriesMax: 32, Pull: time.Second, PullMax: 512, RedisSlow: 200 * time.Millisecond, SweepEvery: time.Second, RerouteAfter: 10 * time.Second,
+			AgeVerification: time.Minute, AgeNotification: 10 * time.Minute, AgeMarketing: 4 * time.Hour,
+		},
 		Supplier: Supplier{
 			AllowRemote: true, DialTimeout: 5 * time.Second, IdleInterval: 30 * time.Second, Tries: 3, WriteTimeout: 5 * time.Second,
 			ReconnectMin: 500 * time.Millisecond, ReconnectMax: 30 * time.Second, BarrierBatch: 512, BarrierCollect: time.Millisecond, LeaseTime: 10 * time.Second,

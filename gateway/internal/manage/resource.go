@@ -282,9 +282,9 @@ func (r *Resource) ParseKey(parts []string) (map[string]any, error) {
 		return nil, ErrNotFound
 	}
 	key := make(map[string]any, len(r.Key))
-	for i, name := range r.Key {
+	for i, part := range parts {
+		name := r.Key[i]
 		f := r.Field(name)
-		part := parts[i]
 		if t, ok := f.Type.(text); ok && part == empty && t.lo == 0 {
 			part = ""
 		}
