@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,7 +51,7 @@ func uplinksSurvive(t *testing.T, gw binary) {
 			core = append(core, "CMPPGW_EVENT_URL=http://"+callback)
 		}
 	}
-	edge := append(core[:len(core):len(core)], "CMPPGW_ADMIN_LISTEN="+free(t))
+	edge := append(slices.Clip(core), "CMPPGW_ADMIN_LISTEN="+free(t))
 	if code, _, stderr := gw.run(t, core, "migrate"); code != 0 {
 		t.Fatal(stderr)
 	}

@@ -149,7 +149,7 @@ func TestWaitingCostsNoBudget(t *testing.T) {
 	}
 }
 
-// A SUBMIT_RESP that is not written for long keeps no claim, and neither does a process that stops.
+// A SUBMIT_RESP that is not written for long keeps no claim.
 func TestParkedReceiptsAreLetGo(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -164,15 +164,25 @@ func TestParkedReceiptsAreLetGo(t *testing.T) {
 	eventually(t, "it is parked", state("claim IS NOT NULL"))
 	eventually(t, "it is let go", state("claim IS NULL AND attempts = 0"))
 	eventually(t, "it is parked again", state("claim IS NOT NULL AND attempts = 1"))
+	c.quiet(0)
+}
+
+// A process that stops lets go of what it has parked, at no cost.
+func TestStopLetsParkedReceiptsGo(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	p := b.boot(t)
+	c := p.connect(t, 1, cmpp.V30, accept)
+	id := p.receiptHeld(t, 1)
+	p.nudge()
+	eventually(t, "it is parked", func() bool { return p.value(t, "cmppgw_delivery_parked") == 1 })
 	p.stop()
-	if !state("claim IS NULL AND attempts = 0")() {
+	if b.count(t, "SELECT count(*) FROM delivery WHERE id = $1 AND claim IS NULL AND attempts = 0", id) != 1 {
 		t.Error("the process that stopped still has it")
 	}
 	c.quiet(0)
 	q := b.boot(t)
-	if n := b.count(t, "UPDATE delivery SET accept_node = $1 RETURNING 1", q.node.Number); n != 1 {
-		t.Fatal(n)
-	}
+	b.exec(t, "UPDATE delivery SET accept_node = $1", q.node.Number)
 	if d := q.connect(t, 1, cmpp.V30, accept).next(); d.MsgID != cmpp.MsgID(id) {
 		t.Fatalf("DELIVER %d", d.MsgID)
 	}
@@ -348,6 +358,10 @@ func TestEveryConnectionGetsItsShare(t *testing.T) {
 	b := setup(t)
 	p := b.boot(t)
 	links := []*customer{p.connect(t, 1, cmpp.V20, silence), p.connect(t, 1, cmpp.V30, silence), p.connect(t, 1, cmpp.V30, silence)}
+	last := p.connect(t, 2, cmpp.V30, accept)
+	p.receipt(t, 2)
+	p.nudge()
+	last.next() // no claim that knows fewer connections is under way any more
 	b.many(t, p, 1, 30)
 	p.nudge()
 	eventually(t, "all in flight", func() bool { return len(links[0].delivers)+len(links[1].delivers)+len(links[2].delivers) == 30 })
