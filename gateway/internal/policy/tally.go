@@ -114,11 +114,12 @@ func (t *Tally) tooOften(n Number, limit int, window time.Duration) bool {
 		return false
 	}
 	before := limit - t.added[n]
-	if before <= 0 {
-		return true
-	}
-	at := t.recent[n]
-	return len(at) >= before && at[before-1].After(t.now.Add(-window))
+	return before <= 0 || reached(t.recent[n], before, window, t.now)
+}
+
+// reached says that the n newest of at (newest first) are within the window before now.
+func reached(at []time.Time, n int, window time.Duration, now time.Time) bool {
+	return len(at) >= n && at[n-1].After(now.Add(-window))
 }
 
 // Count notes a recipient that passed everything.
@@ -152,15 +153,31 @@ func (t *Tally) Undo(mark int) {
 
 // Needed is how many recent messages to a number its enterprise's limits can ask for, and how far back.
 func (l Limits) Needed() (most int, window time.Duration) {
-	for _, x := range []struct {
-		limit  int
-		window time.Duration
-	}{{l.Minute, time.Minute}, {l.Hour, time.Hour}, {l.Day, 24 * time.Hour}} {
+	for _, x := range l.windows() {
 		if x.limit > 0 {
 			most, window = max(most, x.limit), x.window
 		}
 	}
 	return most, window
+}
+
+// Full says that no message may pass to a number to which others passed at these times, newest first.
+func (l Limits) Full(at []time.Time, now time.Time) bool {
+	for _, x := range l.windows() {
+		if x.limit > 0 && reached(at, x.limit, x.window, now) {
+			return true
+		}
+	}
+	return false
+}
+
+type windowLimit struct {
+	limit  int
+	window time.Duration
+}
+
+func (l Limits) windows() [3]windowLimit {
+	return [3]windowLimit{{l.Minute, time.Minute}, {l.Hour, time.Hour}, {l.Day, 24 * time.Hour}}
 }
 
 // Uses are the messages counted, by application.

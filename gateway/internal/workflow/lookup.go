@@ -62,7 +62,7 @@ func (w *Workflow) lookUp(ctx context.Context, tx pgx.Tx, snap *settings.Snapsho
 	})
 	var q pgx.Batch
 	k.askPhones(&q, ask.numbers)
-	k.askRecent(&q, snap.Policy, b.now, ask.numbers)
+	k.askRecent(&q, &w.frequent, snap.Policy, b.now, ask.numbers)
 	k.askRepeats(&q, snap.Policy, b.now, ask.repeats)
 	if len(ask.holds) > 0 {
 		q.Queue(store.WorkflowHeld, unique(ask.holds, cmp.Compare[int32]), w.Config.ReviewMax).Query(func(rows pgx.Rows) error {
@@ -111,13 +111,18 @@ func (k *known) askPhones(q *pgx.Batch, numbers []policy.Number) {
 	})
 }
 
-func (k *known) askRecent(q *pgx.Batch, set *policy.Set, now time.Time, numbers []policy.Number) {
+func (k *known) askRecent(q *pgx.Batch, f *frequent, set *policy.Set, now time.Time, numbers []policy.Number) {
 	enterprises, most, seconds := make([]int32, 0, len(numbers)), make([]int32, 0, len(numbers)), make([]int32, 0, len(numbers))
 	phones := make([]int64, 0, len(numbers))
 	var longest time.Duration
 	for _, n := range numbers {
-		count, window := set.Limits(n.Enterprise).Needed()
+		limits := set.Limits(n.Enterprise)
+		count, window := limits.Needed()
 		if count == 0 {
+			continue
+		}
+		if at := f.full(n, limits, now); at != nil {
+			k.tally.Recent(n, at)
 			continue
 		}
 		enterprises, phones = append(enterprises, n.Enterprise), append(phones, int64(n.Phone))
@@ -138,6 +143,7 @@ func (k *known) askRecent(q *pgx.Batch, set *policy.Set, now time.Time, numbers 
 			}
 			n.Phone = uint64(phone)
 			k.tally.Recent(n, at)
+			f.note(n, set.Limits(n.Enterprise), at, now)
 		}
 		return rows.Err()
 	})

@@ -345,3 +345,36 @@ func TestTwoProcessesCountTogether(t *testing.T) {
 		t.Errorf("counted %d, want 50", n)
 	}
 }
+
+// A number that is full is not asked about again for a while: a customer who sends to it in a loop would make each question
+// read all that was refused. New limits are asked about at once.
+func TestFullNumbersAreRemembered(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(t, `INSERT INTO enterprise_policy (enterprise_id, freq_day) VALUES (1, 2)`)
+	b.start(t)
+	want := map[int64]string{}
+	for i := int64(1); i <= 6; i++ { // each in a batch of its own; the third finds the number full
+		b.text(t, i, "hi", number(1))
+		b.settled(t)
+		if want[i] = "RISK"; i < 3 {
+			want[i] = ""
+		}
+	}
+	b.exec(t, `UPDATE message SET created_at = created_at - interval '2 days'`) // what was remembered does not see it
+	b.text(t, 7, "hi", number(1))
+	want[7] = "RISK"
+	b.settled(t)
+	b.exec(t, `UPDATE enterprise_policy SET freq_day = 1; UPDATE settings_version SET version = version + 1`)
+	if err := b.watch.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.text(t, 8, "hi", number(1))
+	b.settled(t)
+	b.text(t, 9, "hi", number(1))
+	want[8], want[9] = "", "RISK"
+	b.settled(t)
+	if got := b.reasons(t); !maps.Equal(got, want) {
+		t.Errorf("reasons %v, want %v", got, want)
+	}
+}

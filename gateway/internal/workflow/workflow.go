@@ -46,6 +46,8 @@ type Workflow struct {
 	more    chan struct{} // a worker saw more ready enterprises than it took
 	metrics metrics
 
+	frequent frequent // has a lock of its own
+
 	mu      sync.Mutex
 	busy    map[int32]bool
 	floors  map[int32]*floor
