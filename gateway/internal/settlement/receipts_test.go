@@ -48,7 +48,7 @@ func TestParkedForGood(t *testing.T) {
 	}
 	b.exec(t, `UPDATE receipt_parked SET at = now() - interval '73 h'`)
 	b.retry(t)
-	if n := b.count(t, `SELECT count(*) FROM dead_letter WHERE kind = 'receipt'`); n != 1 {
+	if n := b.count(t, `SELECT count(*) FROM dead_letter WHERE kind = 'receipt' AND account = 1`); n != 1 {
 		t.Errorf("%d dead letters, want 1", n)
 	}
 	if n := b.count(t, `SELECT count(*) FROM receipt_parked`); n != 0 {
