@@ -54,8 +54,6 @@ var (
 	ErrStale = errors.New("changed by somebody else meanwhile")
 	// ErrKeyReused says that an idempotency key came with another request before.
 	ErrKeyReused = errors.New("the idempotency key was used for another request")
-	// ErrForbidden says that the role of the actor does not allow the change.
-	ErrForbidden = errors.New("the role does not allow this")
 )
 
 // cut is v for an error message.

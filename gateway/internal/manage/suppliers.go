@@ -61,6 +61,8 @@ var channels = &Resource{
 		{Name: "signature_by", Type: signers, Default: "text", Doc: "supplier: it puts the 【…】 there, the gateway takes it off the text"},
 		{Name: "report_format", Type: reportFormats, Default: "by-length", Doc: "digits of the number in a status report"},
 		{Name: "report_msg_id", Type: reportIDs, Default: "as-submitted", Doc: "Msg_Id in reports"},
+		{Name: "long_fmt", Type: textFormats, Default: "customer", Doc: "Msg_Fmt of texts; ucs2 where another one cannot hold the text"},
+		{Name: "long_ref16", Type: boolean{}, Default: false, Doc: "16-bit references of long messages: headers of 7 octets"},
 		{Name: "segment_reports", Type: segmentReports, Default: "all", Doc: "parts of a long message that are reported"},
 		{Name: "unit_rule", Type: units, Default: "cn-70-67", Doc: "how the supplier counts units"},
 	},

@@ -43,6 +43,7 @@ var (
 
 	reportFormats  = enum{words: []Word{{"by-length", 0}, {"21-octets", 1}, {"32-octets", 2}}}
 	reportIDs      = enum{words: []Word{{"as-submitted", 0}, {"reversed", 1}}}
+	textFormats    = enum{words: []Word{{"customer", -1}, {"ascii", 0}, {"ucs2", 8}, {"gb18030", 15}}}
 	segmentReports = enum{words: []Word{{"all", 0}, {"first", 1}, {"last", 2}}}
 	eventModes     = enum{words: []Word{{"batch", 0}, {"shadow", 1}, {"single", 2}}}
 
