@@ -22,20 +22,22 @@ type wire struct {
 
 	armed    *atomic.Bool
 	lost     *atomic.Int32
-	prepared bool // the claim was described; what is written next executes it
-	lose     bool
+	prepared bool        // the claim was described; what is written next executes it
+	lose     atomic.Bool // a reader may be under way while the driver writes
 }
 
 func (w *wire) Write(b []byte) (int, error) {
-	w.lose = w.lose || w.prepared
+	if w.prepared {
+		w.lose.Store(true)
+	}
 	w.prepared = bytes.Contains(b, []byte("UPDATE delivery SET claim = $2")) && w.armed.CompareAndSwap(true, false)
 	return w.Conn.Write(b)
 }
 
 func (w *wire) Read(b []byte) (int, error) {
-	for w.lose {
+	for {
 		n, err := w.Conn.Read(b)
-		if err != nil {
+		if err != nil || !w.lose.Load() {
 			return n, err
 		}
 		if bytes.HasSuffix(b[:n], []byte{'Z', 0, 0, 0, 5, 'I'}) { // ready, idle: it has committed
@@ -44,7 +46,6 @@ func (w *wire) Read(b []byte) (int, error) {
 			return 0, io.ErrUnexpectedEOF
 		}
 	}
-	return w.Conn.Read(b)
 }
 
 // Rows of a claim whose answer was lost are delivered at once and once, not when their lease ends, and the try that never
