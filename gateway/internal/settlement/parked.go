@@ -99,6 +99,11 @@ func (s *Settlement) parkedTx(ctx context.Context, limit int, later bool) (n int
 			return err
 		}
 		closed.queue(&out)
+		events := make([]int64, n)
+		for i := range list {
+			events[i] = list[i].event
+		}
+		out.Queue(store.SettlementParkedHold, sorted(events))
 		if err := s.queueParked(&out, w.now, list, left, counts); err != nil {
 			return err
 		}
@@ -120,7 +125,7 @@ func (s *Settlement) parkedTx(ctx context.Context, limit int, later bool) (n int
 // queueParked removes what is settled and puts the next try of what is left off, or makes dead letters of it.
 func (s *Settlement) queueParked(q *pgx.Batch, now time.Time, list, left []receipt, counts map[string]int) error {
 	var dead []int64
-	again := map[int16][]int64{} // by tries
+	again, atOnce := map[int16][]int64{}, map[int16][]int64{} // by tries
 	var reasons []string
 	var raws [][]byte
 	slices.SortFunc(left, func(a, b receipt) int { return cmp.Compare(a.event, b.event) })
@@ -131,7 +136,11 @@ func (s *Settlement) queueParked(q *pgx.Batch, now time.Time, list, left []recei
 	for _, r := range left {
 		if now.Sub(r.at) < s.Config.ParkMax {
 			gone[r.event] = false
-			again[r.tries] = append(again[r.tries], r.event)
+			if r.atOnce {
+				atOnce[r.tries] = append(atOnce[r.tries], r.event)
+			} else {
+				again[r.tries] = append(again[r.tries], r.event)
+			}
 			continue
 		}
 		raw, err := json.Marshal(map[string]any{
@@ -146,6 +155,9 @@ func (s *Settlement) queueParked(q *pgx.Batch, now time.Time, list, left []recei
 	for _, tries := range sortedKeys(again) {
 		wait := min(parkedEvery<<min(max(tries, 0)+1, 20), parkedMax)
 		q.Queue(store.SettlementParkedLater, again[tries], milliseconds(wait), tries)
+	}
+	for _, tries := range sortedKeys(atOnce) {
+		q.Queue(store.SettlementParkedLater, atOnce[tries], int32(0), tries)
 	}
 	drop := slices.DeleteFunc(sortedKeys(gone), func(id int64) bool { return !gone[id] })
 	if len(drop) > 0 {
@@ -333,8 +345,7 @@ func (w *work) readSent(ctx context.Context, tx pgx.Tx, pairs []pair) (map[int64
 
 // bindings are unknown submits that receipts have closed.
 type bindings struct {
-	accepted []int64  // no longer unknown
-	known    []submit // with the Msg_Ids learned
+	accepted []int64 // no longer unknown
 }
 
 func (b *bindings) queue(q *pgx.Batch) {
@@ -342,7 +353,6 @@ func (b *bindings) queue(q *pgx.Batch) {
 		slices.Sort(b.accepted)
 		q.Queue(store.SettlementUnknownDrop, b.accepted)
 	}
-	queueNudge(q, b.known)
 }
 
 // bind closes unknown submits by the receipts that can mean them only: accepted with the receipt's Msg_Id, and the receipt
@@ -372,7 +382,8 @@ func (w *work) bind(ctx context.Context, tx pgx.Tx, list []receipt, found map[in
 		}
 		known := [2]int64{int64(r.account), r.supplierMsgID}
 		if learned[known] {
-			left = append(left, *r) // a repetition: the next try finds it by Msg_Id
+			r.atOnce = true // a repetition: the next try finds it by Msg_Id
+			left = append(left, *r)
 			continue
 		}
 		learned[known] = true
@@ -433,7 +444,7 @@ func (w *work) bind(ctx context.Context, tx pgx.Tx, list []receipt, found map[in
 			continue
 		}
 		s.state, s.account, s.supplierMsgID = message.Accepted, p.r.account, p.r.supplierMsgID
-		closed.accepted, closed.known = append(closed.accepted, s.id), append(closed.known, s)
+		closed.accepted = append(closed.accepted, s.id)
 		counts["bound"]++
 		w.accept(ctx, m, &s)
 		w.apply(ctx, &s, p.r)

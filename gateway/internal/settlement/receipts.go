@@ -26,6 +26,7 @@ type receipt struct {
 	stat, submitTime, doneTime, src  string
 	tries                            int16
 	candidates                       []int64 // unknown submits it may be about
+	atOnce                           bool    // parked again, and due
 }
 
 // reportTime reads YYMMDDHHMM of a report.

@@ -98,6 +98,8 @@ var (
 	SettlementParkedCount string
 	//go:embed queries/settlement_parked_same.sql
 	SettlementParkedSame string
+	//go:embed queries/settlement_parked_hold.sql
+	SettlementParkedHold string
 	//go:embed queries/settlement_parked_nudge.sql
 	SettlementParkedNudge string
 	//go:embed queries/settlement_refused.sql
