@@ -48,7 +48,7 @@ mutations: setup ## take each guard of money and sending away, and see its test 
 bench: setup ## codec, barrier and chain benchmarks
 	go test -run '^$$' -bench . -benchmem ./...
 
-scenario: setup build ## make scenario NAME=dual-enterprise-200: run a scenario against the real gateway binary
+scenario: setup build $(if $(filter fault-failpoint-%,$(NAME)),failpoint) ## make scenario NAME=dual-enterprise-200: run a scenario against the real gateway binary
 	@bin/scenarios run $(NAME)
 
 images: ## local PostgreSQL and Redis images from Debian packages, for machines without an image registry

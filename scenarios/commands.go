@@ -131,6 +131,9 @@ func (c *runCommand) Run(p *program) error {
 	}
 	if o.Gateway == "" {
 		o.Gateway = beside("gateway")
+		if s.Needs(spec.GatewayFailpoint) {
+			o.Gateway = beside("gateway-failpoint")
+		}
 	}
 	if f, ok := p.stderr.(*os.File); ok {
 		o.TTY = runner.IsTerminal(f) && !c.Verbose

@@ -11,9 +11,10 @@ import (
 // struck runs a fault scenario with short phases and returns its report, in which
 // everything holds. These tests are not parallel: two gateways at full load on a
 // small machine would measure each other.
-func struck(t *testing.T, name string) result.Report {
+func struck(t *testing.T, name string, options ...string) result.Report {
 	t.Helper()
-	o := execute(t, "", "run", name, "--set", "phases.0.hold=2s", "--set", "phases.1.hold=8s", "--set", "faults.0.at=4s")
+	args := []string{"run", name, "--set", "phases.0.hold=2s", "--set", "phases.1.hold=8s", "--set", "faults.0.at=4s"}
+	o := execute(t, "", append(args, options...)...)
 	r := load(t, o.dir).Report
 	if o.code != 0 || r.Verdict != result.VerdictPass {
 		t.Fatalf("exit %d, %s: %s", o.code, r.Verdict, r.Reason)
@@ -22,7 +23,7 @@ func struck(t *testing.T, name string) result.Report {
 		t.Fatalf("faults %+v", r.Faults)
 	}
 	f := r.Faults[0]
-	if "fault-"+f.ID != name || !f.Injected || !f.Recovered || f.Outstanding < 50 || f.At == nil || f.Until == nil || !f.Until.After(*f.At) || f.Proof == "" {
+	if !strings.HasPrefix(name, "fault-"+strings.TrimPrefix(f.ID, "gateway-")) && "fault-"+f.ID != name || !f.Injected || !f.Recovered || f.Outstanding < 50 || f.At == nil || f.Until == nil || !f.Until.After(*f.At) || f.Proof == "" {
 		t.Errorf("fault %+v", f)
 	}
 	// The checks a fault could break have examined what they are about.
@@ -62,6 +63,31 @@ func TestGatewayKill(t *testing.T) { //nolint:paralleltest // see struck
 		if c := check(t, r, id); c.Status != result.StatusOK || c.NLeft < 50 || !strings.Contains(c.Detail, "unknown") {
 			t.Errorf("%s is %s, examined %d: %s", id, c.Status, c.NLeft, c.Detail)
 		}
+	}
+}
+
+// SIGKILL between the barrier and the write: what is dispatched and was never written is unknown, and is not sent again.
+func TestFailpoint(t *testing.T) { //nolint:paralleltest // see struck
+	gateway, err := withPoints()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := struck(t, "fault-failpoint-after-barrier", "--gateway", gateway, "--set", "phases.0.hold=1s", "--set", "phases.1.hold=4s", "--set", "faults.0.at=3s",
+		"--set", "drain.stable=1s", "--set", "gateway.settlement.unknown_after=2s")
+	if proof := r.Faults[0].Proof; !strings.Contains(proof, "ended by signal 9 at after_barrier") || !strings.Contains(proof, "answered /readyz") {
+		t.Errorf("proof %q", proof)
+	}
+	if c := check(t, r, "after_kill"); c.Status != result.StatusOK || c.NLeft == 0 || strings.Contains(c.Detail, " 0 between barrier and supplier") {
+		t.Errorf("after_kill is %s, examined %d: %s", c.Status, c.NLeft, c.Detail)
+	}
+}
+
+// A gateway without points cannot be killed at one: that is said before anything starts.
+func TestFailpointNeedsItsGateway(t *testing.T) {
+	t.Parallel()
+	o := execute(t, "", "run", "fault-failpoint-mid-write")
+	if r := load(t, o.dir).Report; o.code != result.VerdictEnvironment.ExitCode() || !strings.Contains(r.Reason, "make failpoint") {
+		t.Errorf("exit %d, %s: %s", o.code, r.Verdict, r.Reason)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,6 +28,20 @@ var bin = sync.OnceValues(func() (string, error) {
 		return dir, fmt.Errorf("build: %w\n%s", err, out)
 	}
 	return dir, nil
+})
+
+// withPoints is the gateway that can be killed at named places, built once from this tree.
+var withPoints = sync.OnceValues(func() (string, error) {
+	dir, err := bin()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "gateway-failpoint")
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-tags", "failpoint", "-o", path, "cmppgateway/gateway")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build: %w\n%s", err, out)
+	}
+	return path, nil
 })
 
 func TestMain(m *testing.M) {
@@ -123,7 +138,11 @@ func execute(t *testing.T, interrupt string, args ...string) outcome {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	runs := t.TempDir()
-	cmd := exec.CommandContext(ctx, filepath.Join(dir, "scenarios"), append(args, "--file", catalogue, "--gateway", filepath.Join(dir, "gateway"), "--runs", runs)...)
+	args = append(args, "--file", catalogue, "--runs", runs)
+	if !slices.Contains(args, "--gateway") {
+		args = append(args, "--gateway", filepath.Join(dir, "gateway"))
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(dir, "scenarios"), args...)
 	var out bytes.Buffer
 	cmd.Stdout = &out
 	progress := &watcher{mark: interrupt, found: func() { _ = cmd.Process.Signal(os.Interrupt) }}

@@ -34,11 +34,19 @@ type signalFault struct {
 // Kill is SIGKILL to a process, or to every process of its group. It cannot be
 // reverted; it is over at once.
 func Kill(pid int, group bool) (Fault, error) {
-	f := &signalFault{name: "process.kill", bite: syscall.SIGKILL, there: func(state string, err error) bool {
-		return err != nil || state == "Z" || state == "X"
-	}}
+	f := &signalFault{name: "process.kill", bite: syscall.SIGKILL, there: ended}
 	return f, f.aim(pid, group)
 }
+
+// Arm is SIGUSR1 to a gateway that was built with failpoints: it ends by SIGKILL when it
+// passes its point for as many times as it was told. Like a kill it cannot be reverted.
+func Arm(pid int) (Fault, error) {
+	f := &signalFault{name: "process.failpoint", bite: syscall.SIGUSR1, there: ended}
+	return f, f.aim(pid, false)
+}
+
+// ended is a process that is gone, or waits for its parent to look.
+func ended(state string, err error) bool { return err != nil || state == "Z" || state == "X" }
 
 // Stop is SIGSTOP to a process, or to every process of its group, reverted by
 // SIGCONT. The victims' connections stay open and nothing answers on them.
@@ -76,7 +84,7 @@ func (f *signalFault) aim(pid int, group bool) error {
 	return nil
 }
 
-// Name is process.kill or process.stop.
+// Name is process.kill, process.failpoint or process.stop.
 func (f *signalFault) Name() string { return f.name }
 
 // Inject sends the signal to every victim.

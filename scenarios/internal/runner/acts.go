@@ -87,6 +87,8 @@ func (r *run) act(x spec.Injection) (injection, error) {
 		r.refuseLogins(a, &x)
 	case spec.CustomerOffline, spec.CustomerMute, spec.CustomerSlow, spec.CustomerStorm:
 		r.customer(a, &x)
+	case spec.CallbackPool, spec.CallbackTimeout, spec.CallbackBadEvent:
+		r.callback(a, &x)
 	default:
 		control := controlOf(&x)
 		if control == nil {

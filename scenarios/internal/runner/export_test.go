@@ -6,9 +6,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"cmppgateway/chaos/fault"
 	"cmppgateway/reports/result"
 	"cmppgateway/scenarios/internal/spec"
 	"cmppgateway/scenarios/internal/verify"
+	"cmppgateway/testenv/stack"
 )
 
 // What the tests see of the inside.
@@ -71,3 +73,59 @@ func StopChild(c *child, limit time.Duration) int {
 	c.stop(limit)
 	return c.exitCode()
 }
+
+// The faults of stores, by name, without the gateway's part in them.
+func storeFault(f func(*act)) fault.Slow {
+	a := &act{mend: readyLimit}
+	f(a)
+	return a
+}
+
+// RedisFault makes a fault of Redis; a stale one is a millisecond old.
+func RedisFault(name string, server *stack.Process) fault.Slow {
+	return storeFault(func(a *act) {
+		switch name {
+		case spec.RedisFreeze:
+			redisFreezes(a, server)
+		case spec.RedisRestart:
+			redisStops(a, server, server.Stop)
+		case spec.RedisEmpty:
+			redisForgets(a, server)
+		case spec.RedisStale:
+			redisGoesBack(a, server, time.Millisecond)
+		}
+	})
+}
+
+// PostgresRestart makes the fault of a PostgreSQL that is stopped in order.
+func PostgresRestart(server *stack.Process) fault.Slow {
+	return storeFault(func(a *act) { postgresStops(a, server, server.Stop) })
+}
+
+// Wire is a wire to a core.
+type Wire = wire
+
+// NewWire makes one to the core at addr.
+func NewWire(ctx context.Context, addr string) (*Wire, error) {
+	w, err := newWire(ctx)
+	if err == nil {
+		w.core.Store(&addr)
+	}
+	return w, err
+}
+
+// URL is what edges post to.
+func (w *wire) URL() string { return w.url() }
+
+// SetCut cuts requests or no more, and Spoil adds events to every nth batch.
+func (w *wire) SetCut(cut bool) { w.setCut(cut) }
+func (w *wire) Spoil(every int) { w.spoil(every) }
+func (w *wire) Close() error    { return w.close() }
+func (w *wire) Counts() [4]int {
+	c := w.counts()
+	return [4]int{c.before, c.after, int(c.bad), c.neighbours}
+}
+func (w *wire) Complaints() []string { return w.counts().held }
+
+// HasPoints says whether a program was built with the tag "failpoint".
+var HasPoints = hasPoints

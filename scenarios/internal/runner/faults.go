@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,7 +16,6 @@ import (
 	"cmppgateway/reports/result"
 	"cmppgateway/scenarios/internal/spec"
 	"cmppgateway/scenarios/internal/verify"
-	"cmppgateway/testenv/stack"
 )
 
 // journalFile has a line for every step of every fault, written before the first
@@ -226,7 +224,7 @@ func (r *run) inject(ctx context.Context, x spec.Injection, journal *os.File) er
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)
-	case err != nil && (rep.Injected && x.Fault == spec.GatewayKill || isLost(err)):
+	case err != nil && (rep.Injected && x.Kills() || isLost(err)):
 		return &lostError{err}
 	case err != nil:
 		return unfit("%w", err)
@@ -263,137 +261,13 @@ func (r *run) linksBack(ctx context.Context, limit time.Duration) error {
 
 func (r *run) injection(x spec.Injection) (injection, error) {
 	switch x.Fault {
-	case spec.GatewayKill:
-	case spec.PostgresCrash:
-		server := r.stack.Postgres()
-		if server == nil {
-			return nil, fmt.Errorf("%s needs PostgreSQL as a process: --stack processes", x.Fault)
-		}
-		return &postgresCrash{server: server}, nil
-	default:
-		return r.act(x)
+	case spec.GatewayKill, spec.GatewayFailpoint:
+		return r.kill(x)
+	case spec.PostgresCrash, spec.PostgresRestart, spec.RedisFreeze, spec.RedisRestart, spec.RedisEmpty, spec.RedisStale:
+		return r.store(x)
 	}
-	c := r.gateway.now()
-	kill, err := fault.Kill(c.pid(), true)
-	if err != nil {
-		return nil, err
-	}
-	return &gatewayKill{Fault: kill, r: r, victim: c}, nil
+	return r.act(x)
 }
-
-// gatewayKill is SIGKILL to the gateway's process group. Its end is proved by the
-// exit status, its return by /readyz answered by the new process.
-type gatewayKill struct {
-	fault.Fault
-
-	r            *run
-	victim, next *child
-	seen         string
-	killed       time.Time
-}
-
-func (*gatewayKill) MendWithin() time.Duration { return readyLimit }
-
-func (k *gatewayKill) Inject(ctx context.Context) error {
-	k.r.gateway.doom()
-	k.killed = time.Now()
-	return k.Fault.Inject(ctx)
-}
-
-func (k *gatewayKill) Revert(context.Context) error {
-	if k.killed.IsZero() || k.next != nil {
-		return nil
-	}
-	if k.victim.alive() {
-		return errors.New("it still runs")
-	}
-	next, err := startGateway(k.r.Gateway, k.r.dir, k.r.gatewayLog)
-	if err != nil {
-		return err
-	}
-	k.next = next
-	k.r.later(func() error {
-		next.stop(5 * time.Second)
-		return nil
-	})
-	k.r.gateway.set(next)
-	return nil
-}
-
-func (k *gatewayKill) Verify(ctx context.Context, want bool) error {
-	if want {
-		if k.victim.alive() {
-			return errors.New("it still runs")
-		}
-		if code := k.victim.exitCode(); code != 128+int(syscall.SIGKILL) {
-			return fmt.Errorf("it ended with exit code %d, not by SIGKILL", code)
-		}
-		k.seen = fmt.Sprintf("process %d ended by signal %d", k.victim.pid(), syscall.SIGKILL)
-		return k.Fault.Verify(ctx, true)
-	}
-	if _, err := ready(ctx, k.r.http, &k.r.files, k.next, readyLimit); err != nil {
-		return err
-	}
-	k.seen += fmt.Sprintf("; process %d answered /readyz %s after the kill", k.next.pid(), time.Since(k.killed).Round(time.Millisecond))
-	return nil
-}
-
-func (k *gatewayKill) proof() string { return k.seen }
-
-// postgresCrash stops PostgreSQL without a checkpoint (pg_ctl -m immediate) and
-// starts it again. Both are proved by a client of its own.
-type postgresCrash struct {
-	server  *stack.Process
-	stopped time.Time
-	seen    string
-}
-
-func (*postgresCrash) Name() string { return "postgres.crash" }
-
-func (*postgresCrash) MendWithin() time.Duration { return readyLimit }
-
-func (p *postgresCrash) Inject(ctx context.Context) error {
-	p.stopped = time.Now()
-	return p.server.StopImmediate(ctx)
-}
-
-func (p *postgresCrash) Revert(ctx context.Context) error {
-	if p.stopped.IsZero() {
-		return nil
-	}
-	return p.server.Restart(ctx)
-}
-
-func (p *postgresCrash) Verify(ctx context.Context, want bool) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	conn, err := pgx.Connect(ctx, p.server.URL())
-	if want {
-		switch {
-		case err == nil:
-			return errors.Join(errors.New("it takes connections"), conn.Close(ctx))
-		case !errors.Is(err, syscall.ECONNREFUSED):
-			return err
-		}
-		p.seen = "another client's connection was refused"
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	var recovered bool
-	err = conn.QueryRow(ctx, "SELECT NOT pg_is_in_recovery()").Scan(&recovered)
-	if err = errors.Join(err, conn.Close(ctx)); err != nil {
-		return err
-	}
-	if !recovered {
-		return errors.New("it is in recovery")
-	}
-	p.seen += fmt.Sprintf("; it answered another client %s after the stop", time.Since(p.stopped).Round(time.Millisecond))
-	return nil
-}
-
-func (p *postgresCrash) proof() string { return p.seen }
 
 // reconnect gives the run a connection that works: PostgreSQL may have been away.
 func (r *run) reconnect(ctx context.Context) error {
@@ -408,7 +282,7 @@ func (r *run) reconnect(ctx context.Context) error {
 // afresh makes readings from before a kill comparable with later ones: the counters
 // of a process that ended began again at zero.
 func (r *run) afresh() {
-	if r.s.Needs(spec.GatewayKill) {
+	if r.s.Kills() {
 		r.base.metrics, r.from.metrics = nil, nil
 	}
 }

@@ -101,7 +101,11 @@ func (r *run) look(ctx context.Context) error {
 	}
 	add := func(p verify.Place) { r.places = append(r.places, p) }
 	for _, name := range []string{"inbox", "scheduled", "segment_wait", "review_hold", "uplink_queue", "uplink_unmatched", "submit_outbox", "receipt_parked", "delivery", "unknown", "dead_letter"} {
-		add(verify.Place{Name: name, Left: queues[name], Witness: "D"})
+		p := verify.Place{Name: name, Left: queues[name], Witness: "D"}
+		if name == "dead_letter" && r.buried > 0 {
+			p.Expected, p.Detail = r.buried, "as many as were injected"
+		}
+		add(p)
 	}
 	add(verify.Place{Name: "open_freezes", Left: queues["open_freezes"], Expected: queues["unknown"], Witness: "D", Detail: "as many as unknown"})
 	locks, err := verify.Locks(ctx, r.conn)

@@ -31,6 +31,7 @@ const (
 type gatewayFiles struct {
 	Postgres, Redis          string
 	Inbound, Callback, Admin string // host:port
+	Wire                     string // URL that the edge reaches the core by; empty is the core's own
 }
 
 // ports picks the addresses of the gateway: free a moment ago. Whether they still
@@ -75,6 +76,9 @@ func (f *gatewayFiles) config(path string, s *spec.Scenario) error {
 		"inbound.listen": f.Inbound, "callback.listen": f.Callback, "admin.listen": f.Admin,
 		"supplier.allow_remote": false, "log.format": "text",
 	})
+	if f.Wire != "" {
+		settings["event.url"] = f.Wire
+	}
 	b, err := yaml.Marshal(spec.Nested(settings))
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
@@ -308,10 +312,11 @@ func poll(ctx context.Context, limit time.Duration, f func(ctx context.Context) 
 	}
 }
 
-// startGateway starts the binary as a child with its log in the run directory.
-func startGateway(binary, dir string, log io.Writer) (*child, error) {
+// startGateway starts the binary as a child with its log in the run directory, and with
+// env beside what every child gets.
+func startGateway(binary, dir string, log io.Writer, env ...string) (*child, error) {
 	cmd := exec.Command(binary, "--config", filepath.Join(dir, configFile), "serve") //nolint:noctx // it is stopped by stop, in order
-	cmd.Env = environ()
+	cmd.Env = append(environ(), env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	return startChild(cmd)
 }

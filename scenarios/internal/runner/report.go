@@ -48,11 +48,15 @@ func (r *run) fill() {
 	rep.Callback = callbackFigures(r.base.metrics, r.last.metrics, seconds)
 	rep.Deliveries = deliveryFigures(w, r.base.metrics, r.last.metrics)
 	rep.PG = pgFigures(r.from, r.to, measuredMessages, seconds)
-	if r.s.Needs(spec.PostgresCrash) { // a crash loses the statistics: what is left is not the cost of the phases
-		rep.PG.CommitsPerMessage, rep.PG.WALBytesPerMessage, rep.PG.StatementsPerMessage = nil, nil, nil
-	}
 	rep.Redis = redisFigures(r.from, r.to, measuredMessages, seconds)
 	rep.CPU = cpuFigures(r.from, r.to, r.sampler.pids, measuredMessages)
+	// Counters of a process that ended are not the cost of the phases.
+	if r.s.Needs(spec.PostgresCrash, spec.PostgresRestart) {
+		rep.PG.CommitsPerMessage, rep.PG.WALBytesPerMessage, rep.PG.StatementsPerMessage, rep.CPU.Postgres = nil, nil, nil, nil
+	}
+	if r.s.Needs(spec.RedisRestart, spec.RedisStale) {
+		rep.Redis.CommandsPerMessage, rep.CPU.Redis = nil, nil
+	}
 	rep.Processes = processes(seconds)
 	rep.Billing = billing(w)
 	rep.Conservation = conservationSamples(w, r.started)

@@ -111,6 +111,8 @@ type run struct {
 	files      gatewayFiles
 	conn       *pgx.Conn // for everything but the sampler
 	rdb        *redis.Client
+	wire       *wire // nil unless the schedule breaks what is on it
+	buried     int64 // dead letters that are the harness's doing
 	http       *http.Client
 	gateway    life
 	settings   []setting // of the channels, as they are to be now; under mu

@@ -43,6 +43,9 @@ func (r *run) preflight(context.Context) error {
 			return unfit("%s is newer than %s; `make build` first, or name the program with --gateway", newer, r.Gateway)
 		}
 	}
+	if r.s.Needs(spec.GatewayFailpoint) && !hasPoints(r.Gateway) {
+		return unfit("%s was built without the tag failpoint; `make failpoint` makes bin/gateway-failpoint", r.Gateway)
+	}
 	sum, err := fileSum(r.Gateway)
 	if err != nil {
 		return unfit("read %s: %w", r.Gateway, err)
@@ -63,8 +66,11 @@ func (r *run) preflight(context.Context) error {
 // startStack provides PostgreSQL and Redis.
 func (r *run) startStack(ctx context.Context) error {
 	o := r.Stack
-	if r.s.Needs(spec.PostgresCrash) && (o.Mode == "" || o.Mode == stack.ModeAuto) {
-		o.Mode = stack.ModeProcesses // the others cannot be crashed
+	if r.s.BreaksStores() && (o.Mode == "" || o.Mode == stack.ModeAuto) {
+		o.Mode = stack.ModeProcesses // the others cannot be broken
+	}
+	if r.s.Needs(spec.RedisStale) { // it comes back with a snapshot that is older than what was written since
+		o.RedisConfig = map[string]string{"appendonly": "no"}
 	}
 	if statementsAvailable() {
 		o.PostgresConfig = map[string]string{"shared_preload_libraries": "pg_stat_statements"}
@@ -141,6 +147,9 @@ func (r *run) makeDatabase(ctx context.Context) error {
 	r.files.Postgres, r.files.Redis = addr, "redis://"+r.stack.RedisAddr()+"/0"
 	if err := r.files.ports(ctx); err != nil {
 		return unfit("%w", err)
+	}
+	if err := r.startWire(ctx); err != nil {
+		return err
 	}
 	if err := r.files.config(r.path(configFile), r.s); err != nil {
 		return unfit("%w", err)
@@ -239,7 +248,10 @@ func (r *run) startGateway(ctx context.Context) error {
 	r.later(log.Close)
 	r.gatewayLog = log
 	for try := 1; ; try++ {
-		c, err := startGateway(r.Gateway, r.dir, log)
+		if r.wire != nil {
+			r.wire.core.Store(new(r.files.Callback))
+		}
+		c, err := startGateway(r.Gateway, r.dir, log, pointOf(r.s)...)
 		if err != nil {
 			return unfit("start the gateway: %w", err)
 		}

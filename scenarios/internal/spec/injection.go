@@ -17,6 +17,25 @@ const (
 	GatewayKill = "gateway-kill"
 	// PostgresCrash stops PostgreSQL without a checkpoint and starts it again.
 	PostgresCrash = "postgres-crash"
+	// GatewayFailpoint is SIGKILL to the gateway at its point Point, at the Value'th
+	// pass; it is started again.
+	GatewayFailpoint = "gateway-failpoint"
+	// PostgresRestart stops PostgreSQL in order and starts it again.
+	PostgresRestart = "postgres-restart"
+	// RedisFreeze stops Redis's process, connections stay open; RedisRestart ends it in
+	// order and starts it with its data; RedisEmpty makes it forget everything at once;
+	// RedisStale kills it and starts it with what it held Value milliseconds before.
+	RedisFreeze  = "redis-freeze"
+	RedisRestart = "redis-restart"
+	RedisEmpty   = "redis-empty"
+	RedisStale   = "redis-stale"
+	// CallbackPool keeps every connection of the gateway's callback pool busy.
+	CallbackPool = "callback-pool"
+	// CallbackTimeout cuts what an edge posts to the core: before the body is there and
+	// after its transaction is committed, in turns.
+	CallbackTimeout = "callback-timeout"
+	// CallbackBadEvent puts events that the core refuses for good into every nth batch.
+	CallbackBadEvent = "callback-bad-event"
 
 	// ConnectionRST, ConnectionFIN and ConnectionSilence end the oldest connection of
 	// a supplier account: reset, half closed, or open and dead.
@@ -76,12 +95,24 @@ type trait struct {
 	process bool
 	// changes say that it is a change people make: there is nothing to take back.
 	change bool
-	value  int64 // by default
+	// kills ends the gateway; stores breaks PostgreSQL or Redis, which must be processes
+	// of the run then; callback needs a wire between edge and core.
+	kills, stores, callback bool
+	value                   int64 // by default
 }
 
 var traits = map[string]trait{
-	GatewayKill:        {least: 50, process: true},
-	PostgresCrash:      {least: 50, process: true},
+	GatewayKill:        {least: 50, process: true, kills: true},
+	GatewayFailpoint:   {least: 50, process: true, kills: true, takes: []string{"point", "value"}, needs: []string{"point"}, value: 10},
+	PostgresCrash:      {least: 50, process: true, stores: true},
+	PostgresRestart:    {least: 50, process: true, stores: true},
+	RedisFreeze:        {least: 20, process: true, stores: true},
+	RedisRestart:       {least: 20, process: true, stores: true},
+	RedisEmpty:         {least: 20, stores: true},
+	RedisStale:         {least: 20, process: true, stores: true, takes: []string{"value"}, value: 1000},
+	CallbackPool:       {least: 20},
+	CallbackTimeout:    {least: 20, callback: true},
+	CallbackBadEvent:   {least: 20, callback: true, takes: []string{"every"}},
 	ConnectionRST:      {least: 20, takes: []string{"channel"}},
 	ConnectionFIN:      {least: 20, takes: []string{"channel"}},
 	ConnectionSilence:  {least: 20, takes: []string{"channel"}},
@@ -126,8 +157,16 @@ type Injection struct {
 	Every int
 	// To are the pools of a scale, each held for an equal part of Down.
 	To []Pool
+	// Point of the gateway, one of Points.
+	Point string
 	// Value is what the fault's comment says.
 	Value int64
+}
+
+// Points are the places where a gateway built with the tag "failpoint" can be killed.
+var Points = []string{
+	"after_inbox_commit", "after_workflow_commit", "between_hints", "after_barrier", "mid_write", "before_result_copy", "after_receipt_copy",
+	"after_callback_commit", "after_deliver",
 }
 
 // Least is how many SUBMITs the suppliers must not have answered when it strikes:
@@ -139,6 +178,9 @@ func (x *Injection) Change() bool { return traits[x.Fault].change }
 
 // Process says that it ends a process.
 func (x *Injection) Process() bool { return traits[x.Fault].process }
+
+// Kills says that it ends the gateway, which has to come back by itself.
+func (x *Injection) Kills() bool { return traits[x.Fault].kills }
 
 // All is every channel.
 const All = "all"
@@ -171,6 +213,7 @@ func (d *decoder) injections(n *yaml.Node, path string, s *Scenario) {
 			"enterprise": d.text(&x.Enterprise, 60),
 			"channel":    d.text(&x.Channel, 60),
 			"every":      number(d, &x.Every, 1, 1_000_000),
+			"point":      d.word(&x.Point, Points...),
 			"value": func(n *yaml.Node, path string) {
 				hasValue = true
 				number(d, &x.Value, 0, 1<<53)(n, path)
@@ -186,7 +229,7 @@ func (d *decoder) injections(n *yaml.Node, path string, s *Scenario) {
 		d.need(n, path, "fault", "at")
 		t, known := traits[x.Fault]
 		if m := resolve(n); known && m.Kind == yaml.MappingNode {
-			for _, key := range []string{"enterprise", "channel", "every", "value", "to"} {
+			for _, key := range []string{"enterprise", "channel", "every", "point", "value", "to"} {
 				if place := child(m, key); place != nil && !slices.Contains(t.takes, key) {
 					d.fault(place, join(path, key), "does not belong to %s", x.Fault)
 				}
@@ -204,8 +247,13 @@ func (d *decoder) injections(n *yaml.Node, path string, s *Scenario) {
 // what ends a process within one phase, and not before the counters were read for
 // what is measured.
 func (d *decoder) schedule(n *yaml.Node, path string, s *Scenario) {
-	last := time.Duration(0)
+	last, points := time.Duration(0), 0
 	for i, x := range s.Faults {
+		if x.Fault == GatewayFailpoint {
+			if points++; points > 1 {
+				d.fault(resolve(n).Content[i], fmt.Sprintf("%s[%d]", path, i), "is the second %s: the gateway starts with one point", x.Fault)
+			}
+		}
 		node, at := resolve(resolve(n).Content[i]), fmt.Sprintf("%s[%d]", path, i)
 		whole := node
 		if place := child(node, "at"); place != nil {
@@ -291,14 +339,23 @@ func (s *Scenario) ends() string {
 	return text
 }
 
-// Needs says whether the scenario has the fault in its schedule.
-func (s *Scenario) Needs(fault string) bool {
-	for _, x := range s.Faults {
-		if x.Fault == fault {
-			return true
-		}
-	}
-	return false
+// Needs says whether the scenario has one of the faults in its schedule.
+func (s *Scenario) Needs(faults ...string) bool {
+	return slices.ContainsFunc(s.Faults, func(x Injection) bool { return slices.Contains(faults, x.Fault) })
+}
+
+// Kills says whether the schedule ends the gateway.
+func (s *Scenario) Kills() bool { return s.any(func(t trait) bool { return t.kills }) }
+
+// BreaksStores says whether the schedule breaks PostgreSQL or Redis: then they are
+// processes of the run.
+func (s *Scenario) BreaksStores() bool { return s.any(func(t trait) bool { return t.stores }) }
+
+// Wired says whether the schedule needs a wire between edge and core.
+func (s *Scenario) Wired() bool { return s.any(func(t trait) bool { return t.callback }) }
+
+func (s *Scenario) any(f func(trait) bool) bool {
+	return slices.ContainsFunc(s.Faults, func(x Injection) bool { return f(traits[x.Fault]) })
 }
 
 // OutstandingAt is how many SUBMITs are unanswered at the suppliers at a time of
@@ -348,6 +405,8 @@ func schedules(list []Injection) []map[string]any {
 				}
 			case "every":
 				m[key] = x.Every
+			case "point":
+				m[key] = x.Point
 			case "value":
 				m[key] = x.Value
 			case "to":

@@ -2,8 +2,11 @@ package spec_test
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -49,13 +52,17 @@ func TestSchedule(t *testing.T) {
 func TestScheduleFaults(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ schedule, place, problem string }{
-		"unknown fault":                 {"[{fault: gateway-kil, at: 1s}]", ":16:22:", `"gateway-kil" is none of channel-disabled, `},
+		"unknown fault":                 {"[{fault: gateway-kil, at: 1s}]", ":16:22:", `"gateway-kil" is none of callback-bad-event, `},
 		"unknown key":                   {"[{fault: gateway-kill, when: 1s}]", ":16:36:", "unknown key"},
 		"no time":                       {"[{fault: gateway-kill}]", ":16:14:", "missing"},
 		"time without a unit":           {"[{fault: gateway-kill, at: 1}]", ":16:40:", "duration with its unit"},
 		"negative":                      {"[{fault: gateway-kill, at: -1s}]", ":16:40:", "is not in"},
 		"after the phases":              {"[{fault: gateway-kill, at: 15s}]", ":16:40:", "15s…16s does not lie inside a phase; the phases end at 5s, 15s"},
 		"before measuring":              {"[{fault: gateway-kill, at: 5500ms}]", ":16:40:", "5.5s is before 6s: measuring must have begun"},
+		"no such point":                 {"[{fault: gateway-failpoint, at: 6s, point: after_dinner}]", ":16:56:", `"after_dinner" is none of after_inbox_commit, `},
+		"no point":                      {"[{fault: gateway-failpoint, at: 6s}]", ":16:14:", "missing"},
+		"a point elsewhere":             {"[{fault: gateway-kill, at: 6s, point: mid_write}]", ":16:51:", "does not belong to gateway-kill"},
+		"two points":                    {"[{fault: gateway-failpoint, at: 6s, point: mid_write}, {fault: gateway-failpoint, at: 8s, point: mid_write}]", ":16:68:", "is the second gateway-failpoint"},
 		"until after the end":           {"[{fault: gateway-kill, at: 14s, down: 2s}]", ":16:40:", "does not lie inside a phase"},
 		"one in another":                {"[{fault: gateway-kill, at: 6s, down: 2s}, {fault: postgres-crash, at: 7s}]", ":16:83:", "7s is before the end of the fault above, 8s"},
 		"a fault that takes no channel": {"[{fault: gateway-kill, at: 6s, channel: primary}]", ":16:53:", "does not belong to gateway-kill"},
@@ -104,6 +111,36 @@ func TestCatalogueOfFaults(t *testing.T) {
 		}
 		if x := s.Expect(); x.RefusedSubmits > 0 || s.Limit > 90*time.Second {
 			t.Errorf("fault-%s: %d refused SUBMITs, limit %s", fault, x.RefusedSubmits, s.Limit)
+		}
+	}
+}
+
+// The points are the gateway's, all of them.
+func TestPoints(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile(filepath.FromSlash("../../../gateway/internal/failpoint/points.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var points []string
+	for _, m := range regexp.MustCompile(`= +"([a-z_]+)"`).FindAllStringSubmatch(string(source), -1) {
+		points = append(points, m[1])
+	}
+	if !slices.Equal(points, spec.Points) {
+		t.Errorf("the gateway has %q, scenarios %q", points, spec.Points)
+	}
+	c, err := spec.Load(filepath.FromSlash("../../../scenarios.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, point := range points {
+		s, err := c.Scenario("fault-failpoint-"+strings.ReplaceAll(point, "_", "-"), nil)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if len(s.Faults) != 1 || s.Faults[0].Fault != spec.GatewayFailpoint || s.Faults[0].Point != point || s.Faults[0].Value < 1 || !s.Kills() {
+			t.Errorf("%s: %+v", s.Name, s.Faults)
 		}
 	}
 }

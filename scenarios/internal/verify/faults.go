@@ -13,8 +13,11 @@ import (
 	"cmppgateway/simulator/sp"
 )
 
-// Kill is the id of the fault that ends the gateway by SIGKILL.
-const Kill = "gateway-kill"
+// Kill and Failpoint are the ids of the faults that end the gateway by SIGKILL.
+const (
+	Kill      = "gateway-kill"
+	Failpoint = "gateway-failpoint"
+)
 
 // Fault is a fault that was injected. Times are on the shared clock.
 type Fault struct {
@@ -129,7 +132,7 @@ func afterKill(x *index) result.Check {
 	t := begin("after_kill", "S", "D")
 	var kills []Fault
 	for _, f := range x.Faults {
-		if f.ID == Kill {
+		if f.ID == Kill || f.ID == Failpoint {
 			kills = append(kills, f)
 		}
 	}
