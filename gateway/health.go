@@ -39,9 +39,25 @@ func (g *gateway) checks() {
 		Name: "redis", Promises: []string{"P4"}, Degraded: true,
 		Probe: func(ctx context.Context) error { return g.rdb.Ping(ctx).Err() },
 	})
+	// The core may be away, its callback pool busy, or an event refused for now: nothing is lost, and dispatching goes on until
+	// the queues are full.
+	if g.events != nil {
+		g.health.Add(observe.Check{Name: "events", Promises: []string{}, Degraded: true, Probe: g.accepted})
+	}
 	if g.suppliers != nil {
 		g.health.Add(observe.Check{Name: "suppliers", Promises: []string{}, Degraded: true, Probe: g.linked})
 	}
+}
+
+// eventsLimit is longer than the core takes for a batch on a bad day, and shorter than it has for one.
+const eventsLimit = 5 * time.Second
+
+// accepted is the error of events of this process that the core does not take.
+func (g *gateway) accepted(context.Context) error {
+	if stuck := g.events.Stuck(time.Now().Add(-eventsLimit)); len(stuck) > 0 {
+		return fmt.Errorf("%d events are held, and the core has taken none of %v for %s", g.events.Held(), stuck, eventsLimit)
+	}
+	return nil
 }
 
 // linked is the error of channels of this process that no message can leave by.

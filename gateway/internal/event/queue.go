@@ -70,6 +70,7 @@ type lane struct {
 	name     string // result, receipt, uplink
 	stream   string
 	held     int
+	moved    time.Time       // when the core last took one, or the first came into an empty queue
 	ids      map[int64]*item // everything held that has an id
 	keys     map[key]*item   // DELIVERs held, to know a repeat
 	fresh    []*item         // to be copied
@@ -219,6 +220,18 @@ func (q *Queue) Held() int {
 	return q.held
 }
 
+// Stuck names the queues that have held events since then, of which the core has taken none.
+func (q *Queue) Stuck(since time.Time) (names []string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, l := range q.lanes {
+		if l.held > 0 && l.moved.Before(since) {
+			names = append(names, l.name)
+		}
+	}
+	return names
+}
+
 // offered is the number of events offered in that mode and not accepted yet.
 func (q *Queue) offered(mode settings.CallbackMode) (n int) {
 	q.mu.Lock()
@@ -351,6 +364,9 @@ func (q *Queue) add(l *lane, it *item) {
 	if it.id != 0 {
 		l.ids[it.id] = it
 	}
+	if l.held == 0 {
+		l.moved = it.since
+	}
 	l.held++
 	q.held++
 	q.bytes += it.size()
@@ -371,6 +387,7 @@ func (q *Queue) finish(l *lane, it *item) []ack {
 	if it.key.kind != "" && l.keys[it.key] == it {
 		delete(l.keys, it.key)
 	}
+	l.moved = time.Now()
 	l.held--
 	q.held--
 	q.bytes -= it.size()

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -379,6 +380,40 @@ func TestCoreDownThenUpLosesNothingAndAppliesOnce(t *testing.T) {
 	}
 	if got := r.core.count(event.TypeSubmitResult); got != n {
 		t.Fatalf("%d of %d applied", got, n)
+	}
+}
+
+// A queue is stuck while it holds what the core does not take, by itself, and no longer.
+func TestStuckQueuesAreNamed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.core.answer = func(e event.Event) event.Result {
+		var p event.Receipt
+		ok := json.Unmarshal(e.Payload, &p) == nil && (e.Type != event.TypeReceipt || p.SupplierMsgID > 1)
+		return event.Result{EventID: e.ID, Accepted: ok, Retryable: !ok, ErrorCode: "DB_BUSY"}
+	}
+	q, _ := r.start(t)
+	begin := time.Now()
+	if names := q.Stuck(begin); len(names) > 0 {
+		t.Errorf("%v are stuck, and empty", names)
+	}
+	q.Result(result(1), false)
+	q.Receipt(receipt(1), func() {})
+	eventually(t, "the result is taken and the receipt is not", func() bool { return q.Held() == 1 && slices.Equal(q.Stuck(time.Now()), []string{"receipt"}) })
+	if names := q.Stuck(begin); len(names) > 0 {
+		t.Errorf("%v are stuck since before they held anything", names)
+	}
+	// What is taken from a queue begins its time anew, and what is taken from others does not.
+	before := time.Now()
+	q.Result(result(2), false)
+	eventually(t, "another result is taken", func() bool { return r.core.count(event.TypeSubmitResult) == 2 && q.Held() == 1 })
+	if names := q.Stuck(before); !slices.Equal(names, []string{"receipt"}) {
+		t.Errorf("%v are stuck", names)
+	}
+	q.Receipt(receipt(2), func() {})
+	eventually(t, "another receipt is taken", func() bool { return r.core.count(event.TypeReceipt) == 1 && q.Held() == 1 })
+	if names := q.Stuck(before); len(names) > 0 {
+		t.Errorf("%v are stuck, and the core has just taken a receipt", names)
 	}
 }
 
