@@ -98,6 +98,26 @@ func TestKill(t *testing.T) {
 	}
 }
 
+// What is armed is over when the process has ended, however long that takes.
+func TestArm(t *testing.T) {
+	t.Parallel()
+	cmd := victim(t)
+	f, err := fault.Arm(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Verify(t.Context(), true); err == nil {
+		t.Error("a living process counts as ended at its point")
+	}
+	if got := names(t, f, 0); !slices.Equal(got, []string{"injected", "proved", "reverted", "proved over"}) {
+		t.Errorf("steps %v", got)
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGUSR1 {
+		t.Errorf("the child ended with %v, not by SIGUSR1", err)
+	}
+}
+
 // wool is a fault that never bites.
 type wool struct{ reverted bool }
 
