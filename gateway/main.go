@@ -66,7 +66,7 @@ func main() {
 	if err := failpoint.Arm(); err != nil {
 		os.Exit(failed(os.Stderr, exitUsage, err))
 	}
-	ctx, cut, stop := signals()
+	ctx, cut, stop := signals(again)
 	code := run(ctx, cut, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)

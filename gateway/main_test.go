@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -61,12 +62,11 @@ func (b binary) run(t *testing.T, env []string, args ...string) (code int, stdou
 
 func free(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := stack.FreePort(t.Context()) // below those of outgoing connections, which would take it before the program does
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() // only its number is wanted
-	return l.Addr().String()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 }
 
 func write(t *testing.T, name, text string) string {

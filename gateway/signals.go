@@ -12,8 +12,9 @@ import (
 // its group.
 const again = 500 * time.Millisecond
 
-// signals gives a context that ends with the first SIGINT or SIGTERM and one that ends with the second.
-func signals() (ctx, cut context.Context, stop func()) {
+// signals gives a context that ends with the first SIGINT or SIGTERM and one that ends with the second, if it comes more than
+// again later.
+func signals(again time.Duration) (ctx, cut context.Context, stop func()) {
 	ctx, first := context.WithCancel(context.Background())
 	cut, second := context.WithCancel(context.Background())
 	c := make(chan os.Signal, 2)

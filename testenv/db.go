@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"unsafe"
@@ -77,6 +78,9 @@ func DBWith(tb testing.TB, migrate Migration) string {
 			tb.Errorf("testenv: %v", err)
 		}
 	})
+	if err := setZone(ctx, url); err != nil {
+		tb.Fatalf("testenv: zone: %v", err)
+	}
 	return url
 }
 
@@ -85,6 +89,9 @@ func (e *env) template(ctx context.Context, migrate Migration) (*template, error
 	id := idOf(migrate)
 	if tpl := e.templates[id]; tpl != nil {
 		return tpl, nil
+	}
+	if name := os.Getenv(envTemplate); name != "" && e.migrate != nil && id == idOf(e.migrate) {
+		return &template{name, migrate}, nil
 	}
 	tpl := &template{name: databaseName(), migrate: migrate}
 	url, err := e.stack.CreateDatabase(ctx, tpl.name, "")

@@ -41,7 +41,10 @@ var shared = env{templates: map[funcID]*template{}}
 //		testenv.Migrated(schema.Up)
 //		testenv.Main(m)
 //	}
-func Main(m *testing.M) { goleak.VerifyTestMain(runner{m}) }
+func Main(m *testing.M) {
+	localZone()
+	goleak.VerifyTestMain(runner{m})
+}
 
 type runner struct{ m *testing.M }
 

@@ -25,7 +25,11 @@ func rule(t *testing.T, s *ismg.Server, r ismg.Rule) (remove func() int) {
 
 func TestRulesOfLogin(t *testing.T) {
 	t.Parallel()
-	s, addr := serve(t, quiet(account()), ismg.Options{})
+	other := account()
+	other.ID, other.GatewayCode = "900002", 1002
+	p := quiet(account())
+	p.Accounts = append(p.Accounts, other)
+	s, addr := serve(t, p, ismg.Options{})
 	remove := rule(t, s, ismg.Rule{Command: "CONNECT", Action: ismg.Refuse, Status: 9, Count: 1})
 	if got := dial(t, addr, cmpp.V30).login(id, secret); got.Status != 9 {
 		t.Errorf("status %d, want 9", got.Status)
@@ -37,10 +41,16 @@ func TestRulesOfLogin(t *testing.T) {
 	rule(t, s, ismg.Rule{Account: id, Command: "CONNECT", Action: ismg.Ignore, Count: 1})
 	silent := dial(t, addr, cmpp.V30)
 	silent.write(&cmpp.Connect{SourceAddr: id, Version: cmpp.V30}, 1)
-	dial(t, addr, cmpp.V30).loggedIn() // the next one is served, the silent one still waits
+	// Others are served while it waits. They are of another account: of two connections either may be read first.
+	login := func() {
+		if got := dial(t, addr, cmpp.V30).login(other.ID, secret); got.Status != 0 {
+			t.Errorf("status %d of the other account", got.Status)
+		}
+	}
+	login()
 	_ = silent.sock.Close()
 	rule(t, s, ismg.Rule{Command: "CONNECT", Action: ismg.Defer, Wait: 20 * time.Millisecond})
-	dial(t, addr, cmpp.V30).loggedIn()
+	login()
 }
 
 func TestRulesOfCommands(t *testing.T) {

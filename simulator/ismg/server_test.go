@@ -82,7 +82,7 @@ func dial(t *testing.T, addr string, version cmpp.Version) *peer {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = sock.Close() })
-	_ = sock.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = sock.SetDeadline(time.Now().Add(30 * time.Second))
 	return &peer{t: t, sock: sock, rd: wire.NewReader(sock), version: version}
 }
 
@@ -196,7 +196,7 @@ func (p *peer) ack(f wire.Frame, d wire.DeliverBody) {
 // eventually polls until ok says so.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(30 * time.Second)
 	for !ok() {
 		if time.Now().After(deadline) {
 			t.Fatalf("never: %s", what)

@@ -6,7 +6,6 @@ import "context"
 var (
 	ByVersion       = byVersion
 	ErrNoContainers = errNoContainers
-	FreePort        = freePort
 	EphemeralLow    = ephemeralLow
 	ProcessesIn     = processesIn
 )

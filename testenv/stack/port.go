@@ -15,11 +15,11 @@ const (
 	portTries = 20
 )
 
-// freePort picks a free loopback port below the range the kernel hands out to
+// FreePort picks a free loopback port below the range the kernel hands out to
 // outgoing connections. A server that is killed and restarted needs the same
 // port again, and a client that dials it meanwhile would otherwise be given
 // that very port as its own (and even connect to itself).
-func freePort(ctx context.Context) (int, error) {
+func FreePort(ctx context.Context) (int, error) {
 	low := ephemeralLow()
 	var lc net.ListenConfig
 	for range portTries {

@@ -78,7 +78,7 @@ func StartPostgres(ctx context.Context, o Options) (*Process, error) {
 			return pingPostgres(ctx, postgresURL(addr, password))
 		},
 	}
-	if err := p.first(ctx, freePort); err != nil {
+	if err := p.first(ctx, FreePort); err != nil {
 		return nil, errors.Join(err, p.Close()) //nolint:contextcheck // ctx may be over, the server must go
 	}
 	return p, nil

@@ -60,7 +60,7 @@ func StartRedis(ctx context.Context, o Options) (*Process, error) {
 		build: func(port int) *exec.Cmd { return h.command(server, conf, "--port", strconv.Itoa(port)) },
 		check: checkRedis,
 	}
-	if err := p.first(ctx, freePort); err != nil {
+	if err := p.first(ctx, FreePort); err != nil {
 		return nil, errors.Join(err, p.Close()) //nolint:contextcheck // ctx may be over, the server must go
 	}
 	return p, nil

@@ -242,9 +242,9 @@ func TestRefusedAndUnansweredAreTriedAgainUntilTheBudgetIsSpent(t *testing.T) {
 			b.cfg.AttemptsMax, b.cfg.AckTimeout = 2, 300*time.Millisecond
 			p := b.boot(t)
 			c := p.connect(t, 1, cmpp.V30, answer)
+			begin := time.Now() // before the row is there: a pause of the test makes the time longer, never shorter
 			id := p.receipt(t, 1)
 			p.nudge()
-			begin := time.Now()
 			c.next()
 			if d := c.next(); d.MsgID != cmpp.MsgID(id) || time.Since(begin) < 900*time.Millisecond {
 				t.Errorf("DELIVER %d after %s, want the same Msg_Id after a second", d.MsgID, time.Since(begin))
@@ -280,7 +280,7 @@ func TestLateAnswerCounts(t *testing.T) {
 			p.nudge()
 			d := <-late
 			eventually(t, "put back", func() bool {
-				return b.count(t, "SELECT count(*) FROM delivery WHERE not_before IS NOT NULL AND attempts = 1") == 1
+				return b.count(t, "SELECT count(*) FROM delivery WHERE not_before IS NOT NULL AND attempts >= 1") == 1
 			})
 			if slow < time.Minute {
 				eventually(t, "slot given up", func() bool { return c.server.InFlight() == 0 })
@@ -438,9 +438,9 @@ func TestLeaseOfAKilledProcessEnds(t *testing.T) {
 	b := setup(t)
 	p := b.boot(t)
 	id := p.receipt(t, 1)
+	begin := time.Now()
 	b.exec(t, "UPDATE delivery SET claim = 7, owner = 200, attempts = 1, lease = clock_timestamp() + interval '700 milliseconds'")
 	c := p.connect(t, 1, cmpp.V30, accept)
-	begin := time.Now()
 	if d := c.next(); d.MsgID != cmpp.MsgID(id) || time.Since(begin) < 500*time.Millisecond {
 		t.Errorf("DELIVER %d after %s: not before the lease ends", d.MsgID, time.Since(begin))
 	}

@@ -45,9 +45,12 @@ func TestLogger(t *testing.T) {
 		log.Info("b", slog.Int("x", 1))
 		var lines strings.Builder
 		for line := range strings.Lines(b.String()) {
-			_, after, ok := strings.Cut(line, " ")
+			at, after, ok := strings.Cut(line, " ")
 			if !ok {
-				_, after, _ = strings.Cut(line, `",`) // JSON: behind the time
+				at, after, _ = strings.Cut(line, `",`) // JSON: behind the time
+			}
+			if !strings.HasSuffix(at, "Z") {
+				t.Errorf("time %s is not UTC", at)
 			}
 			lines.WriteString(after)
 		}

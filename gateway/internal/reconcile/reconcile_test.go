@@ -57,7 +57,7 @@ func setup(t *testing.T) *bench {
 	t.Cleanup(pools.Close)
 	// Ids of a fixed day would need its leaf: the day is the one that holds now.
 	year, month, day := time.Now().In(cmpp.Shanghai).Date()
-	b := &bench{Pool: pools.Admin, day: time.Date(year, month, day, 12, 0, 0, 0, cmpp.Shanghai)}
+	b := &bench{Pool: testenv.ZonePool(t, pools.Admin), day: time.Date(year, month, day, 12, 0, 0, 0, cmpp.Shanghai)}
 	if err := store.EnsurePartitions(t.Context(), b.Pool, b.day.Add(-24*time.Hour), store.LeafDays); err != nil {
 		t.Fatal(err)
 	}

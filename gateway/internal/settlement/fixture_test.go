@@ -95,7 +95,7 @@ func setup(tb testing.TB, change ...func(*config.Config)) *bench {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(pools.Close)
-	b := &bench{Pool: pools.Settlement, cfg: cfg, bus: wake.New(nil, slog.New(slog.DiscardHandler)), registry: prometheus.NewRegistry(), phones: 13800000000}
+	b := &bench{Pool: testenv.ZonePool(tb, pools.Settlement), cfg: cfg, bus: wake.New(nil, slog.New(slog.DiscardHandler)), registry: prometheus.NewRegistry(), phones: 13800000000}
 	b.exec(tb, settingsSQL)
 	node, err := store.LeaseNode(tb.Context(), b.Pool, config.Node{Lease: time.Minute}, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"cmppgateway/gateway/internal/config"
@@ -98,7 +99,18 @@ func open(ctx context.Context, c config.Postgres, name string, size int32, timeo
 		}
 		params["plan_cache_mode"] = "force_generic_plan"
 	}
+	pc.AfterConnect = func(_ context.Context, c *pgx.Conn) error {
+		timesInUTC(c.TypeMap())
+		return nil
+	}
 	return pgxpool.NewWithConfig(ctx, pc)
+}
+
+// timesInUTC makes read times UTC, whatever the zone of the process: they go into answers and files as they are (P12).
+func timesInUTC(m *pgtype.Map) {
+	utc := &pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}}
+	m.RegisterType(utc)
+	m.RegisterType(&pgtype.Type{Name: "_timestamptz", OID: pgtype.TimestamptzArrayOID, Codec: &pgtype.ArrayCodec{ElementType: utc}})
 }
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

@@ -451,7 +451,7 @@ func (r *rig) edge(tb testing.TB) *edge {
 		tb.Fatal(err)
 	}
 	m := supplier.New(supplier.Options{
-		Config: r.cfg.Supplier, Outbox: r.cfg.Outbox, Drain: 5 * time.Second, Pool: pools.Outbox, Node: node, Settings: watch, Wake: bus, Redis: rdb,
+		Config: r.cfg.Supplier, Outbox: r.cfg.Outbox, Drain: 5 * time.Second, Pool: testenv.ZonePool(tb, pools.Outbox), Node: node, Settings: watch, Wake: bus, Redis: rdb,
 		Events: q, Log: r.log, Registry: reg,
 	})
 	e := &edge{Manager: m, events: q, node: node, watch: watch, hints: outbox.NewHinter(rdb, bus, r.cfg.Outbox, r.log, reg)}

@@ -63,7 +63,12 @@ type bench struct {
 
 func setup(t *testing.T) *bench {
 	t.Helper()
-	pool, err := pgxpool.New(t.Context(), testenv.DB(t))
+	return setupOn(t, testenv.DB(t))
+}
+
+func setupOn(t *testing.T, url string) *bench {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -221,11 +221,13 @@ func TestCapacityIsMeasuredBehindTheBarrier(t *testing.T) {
 		t.Fatalf("verdict %s: %s", r.Verdict, r.Reason)
 	}
 	step := r.Steps[0]
-	if tps := *step.FirstSubmit.TPS; tps < 8 || tps > 12 {
-		t.Errorf("full chain %.1f TPS behind a barrier of 10", tps)
+	// A slow machine makes both less; the barrier makes only one of them less.
+	full, accepted := *step.FirstSubmit.TPS, *step.AcceptedTPS
+	if full > 12 {
+		t.Errorf("full chain %.1f TPS behind a barrier of 10", full)
 	}
-	if tps := *step.AcceptedTPS; tps < 18 {
-		t.Errorf("accepted %.1f TPS of 20 offered", tps)
+	if accepted < 1.3*full {
+		t.Errorf("accepted %.1f TPS of 20 offered, %.1f behind the barrier", accepted, full)
 	}
 }
 

@@ -1,0 +1,9 @@
+package observe_test
+
+import (
+	"testing"
+
+	"cmppgateway/testenv"
+)
+
+func TestInZones(t *testing.T) { testenv.InZones(t, "TestLogger") }

@@ -1,0 +1,11 @@
+package outbox_test
+
+import (
+	"testing"
+
+	"cmppgateway/testenv"
+)
+
+func TestInZones(t *testing.T) {
+	testenv.InZones(t, "TestDueIsWaitedFor", "TestCommandsThatWaitedTooLongAreLeft", "TestExpiredCommandsAreLeftToTheSweeper")
+}
