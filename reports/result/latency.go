@@ -18,6 +18,18 @@ type Latency struct {
 	P95    *float64 `json:"p95_ms"`
 	P99    *float64 `json:"p99_ms"`
 	Reason string   `json:"reason,omitempty"`
+
+	// 95 % intervals within this run, by a moving-block bootstrap over seconds; nil
+	// where they were not computed. They say nothing about another run.
+	P50In *Interval `json:"p50_interval,omitempty"`
+	P95In *Interval `json:"p95_interval,omitempty"`
+	P99In *Interval `json:"p99_interval,omitempty"`
+}
+
+// Interval is a pair of bounds in the unit of what it bounds.
+type Interval struct {
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
 }
 
 // NewLatency keeps the percentiles (milliseconds) that n samples can carry and

@@ -50,6 +50,9 @@ type Report struct {
 	Processes    []Process            `json:"processes,omitempty"`
 	Little       []Little             `json:"little,omitempty"`
 	Gate         []GateMetric         `json:"gate,omitempty"`
+	Baseline     *Baseline            `json:"baseline,omitempty"`   // the other side of the gate
+	Comparison   []Difference         `json:"comparison,omitempty"` // capacity variables that differ between the sides
+	Trend        []TrendPoint         `json:"trend,omitempty"`      // nightly medians
 }
 
 // Environment is what the run ran on. Runs with different durability settings
@@ -131,6 +134,57 @@ type Step struct {
 	Result8      *float64 `json:"result_8,omitempty"`
 	// SUBMITs per second by channel, first to last.
 	ChannelTPS map[string]float64 `json:"channel_tps,omitempty"`
+
+	// Forward is from the customer's write to the supplier's read of the first SUBMIT.
+	Forward *Latency `json:"forward,omitempty"`
+	Clean   *Clean   `json:"clean,omitempty"` // nil = no clean windows were sought
+	// Spectrum of SUBMIT_RESP and of added, for the plot of percentiles.
+	Spectrum      []Quantile `json:"spectrum,omitempty"`
+	AddedSpectrum []Quantile `json:"added_spectrum,omitempty"`
+	// Run is the directory of the run that the step was, below the report's own; empty
+	// for a phase of this run.
+	Run        string    `json:"run,omitempty"`
+	Billed     *Billed   `json:"billed,omitempty"`     // money of a step that was a run of its own
+	Saturation []string  `json:"saturation,omitempty"` // the signs of saturation that the step showed
+	Canaries   []Canary  `json:"canaries,omitempty"`
+	Attempts   int       `json:"attempts,omitempty"` // runs of the step, when it was repeated
+	Rates      []float64 `json:"rates,omitempty"`    // full-chain TPS of each
+}
+
+// Clean is what remains when the windows of 250 ms are left out in which the machine
+// stalled for a reason outside the gateway, each with both its neighbours.
+type Clean struct {
+	Share      float64 `json:"share"` // of the windows, 0..1
+	SubmitResp Latency `json:"submit_resp"`
+	Forward    Latency `json:"forward"`
+	Added      Latency `json:"added"`
+}
+
+// Quantile is one point of a percentile spectrum.
+type Quantile struct {
+	Q  float64 `json:"q"` // 0..1
+	MS float64 `json:"ms"`
+}
+
+// Billed is the money of a step over all enterprises, in 1/10,000 yuan.
+type Billed struct {
+	Units    int64 `json:"units"`
+	Charged  int64 `json:"charged"`
+	Released int64 `json:"released"`
+	Refunded int64 `json:"refunded"`
+	// Identities and checks that hold, of all that were examined.
+	Hold int64 `json:"hold"`
+	Of   int64 `json:"of"`
+}
+
+// Canary counts the messages of a step that a rule had to stop, and those that it did
+// stop with the reason expected.
+type Canary struct {
+	Rule    string `json:"rule"`
+	Sent    int64  `json:"sent"`
+	Stopped int64  `json:"stopped"`
+	OK      bool   `json:"ok"`
+	Detail  string `json:"detail,omitempty"`
 }
 
 // SubmitResp is what customers were answered, from the intended start.
@@ -400,6 +454,11 @@ type Knee struct {
 	SustainedTPS *float64 `json:"sustained_tps"` // highest step that held
 	SaturatedTPS *float64 `json:"saturated_tps"` // lowest step that did not; null = not reached
 	Limit        Limit    `json:"limit"`
+	// Offered rates of the two steps, how often each was run, and why the search ended.
+	SustainedAt *float64 `json:"sustained_offered_tps,omitempty"`
+	SaturatedAt *float64 `json:"saturated_offered_tps,omitempty"`
+	Repeats     int      `json:"repeats,omitempty"`
+	Detail      string   `json:"detail,omitempty"`
 }
 
 // Recommended is the production limit: floor(0.75 × highest sustained full-chain rate).
@@ -458,8 +517,40 @@ type GateMetric struct {
 	Shift     *float64  `json:"shift"`     // Hodges-Lehmann
 	WorseBy   float64   `json:"worse_by"`
 	Floor     float64   `json:"floor"`
-	Status    Status    `json:"status"`
-	Detail    string    `json:"detail,omitempty"`
+	// Kind is count, cpu or clock; Gates says that the metric may fail the gate, which a
+	// noisy machine (aa) or a shown-only metric may not.
+	Kind   string   `json:"kind,omitempty"`
+	Gates  bool     `json:"gates,omitempty"`
+	CV     *float64 `json:"cv,omitempty"` // spread of the baseline's runs
+	KS     *float64 `json:"ks,omitempty"` // Kolmogorov-Smirnov distance, of distributions
+	Status Status   `json:"status"`
+	Detail string   `json:"detail,omitempty"`
+}
+
+// Baseline identifies the program that a candidate was compared with.
+type Baseline struct {
+	SHA256  string `json:"sha256"` // of the binary, lower-case hex
+	Version string `json:"version,omitempty"`
+	// Spectrum of its SUBMIT_RESP and added, pooled over its runs.
+	Spectrum      []Quantile `json:"spectrum,omitempty"`
+	AddedSpectrum []Quantile `json:"added_spectrum,omitempty"`
+}
+
+// Difference is one capacity variable that two runs do not share.
+type Difference struct {
+	Variable  string `json:"variable"`
+	Baseline  string `json:"baseline"`
+	Candidate string `json:"candidate"`
+}
+
+// TrendPoint is one night's median of one metric.
+type TrendPoint struct {
+	At      time.Time `json:"at"`
+	Version string    `json:"version"`
+	Metric  string    `json:"metric"`
+	Median  float64   `json:"median"`
+	// Change marks the first point of a level that differs from the one before.
+	Change bool `json:"change,omitempty"`
 }
 
 // Seal sets the fields that follow from others: Schema, Difference of identities,
